@@ -52,7 +52,7 @@ demo: $(STAMP)
 	$(BIN)/docflow demo
 
 dev: $(STAMP)
-	$(BIN)/docflow stack up
+	$(BIN)/docflow dev
 
 test: tools
 	$(BIN)/python -m emulators.digest || $(MAKE) emulators ARGS=

@@ -12,8 +12,11 @@ from adapters.database.schema import upgrade
 from stack.embedded import QUEUE, service_bus
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
+from workers.shared.gateway.http.auth import mint_token
+from workers.shared.settings.gateway import TokenSettings
 
 EMPTY_QUEUE = "empty-queue"
+_KEY = "a key of the benchmarks, 32 bytes long"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ async def open_servers(folder: Path, *, in_memory: bool) -> AsyncGenerator[Serve
             temporal.address,
             {
                 "Temporal server": _server("start-dev"),
-                "emulator": _server("service-bus"),
+                "emulator": _server("emulators.service_bus"),
                 "PostgreSQL": _server("postgres"),
             },
         )
@@ -128,3 +131,29 @@ def _cpu(process: psutil.Process) -> float:
             continue
         total += times.user + times.system
     return total
+
+
+def served_environment(
+    database_url: str, temporal: str, folder: Path, port: int
+) -> Mapping[str, str]:
+    """What a gateway on a port is told, and what a client of it is told.
+
+    Args:
+        database_url: Of an up to date database.
+        temporal: Address of the Temporal server.
+        folder: For blobs and scratch files.
+        port: On which the gateway will listen.
+    """
+    signing = TokenSettings.read({"DOCFLOW_JWT_KEY": _KEY})
+    token = mint_token(signing, subject="bench", organisations=[1], roles=["operator"])
+    return {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "TEMPORAL_ADDRESS": temporal,
+        "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
+        "DOCFLOW_SCRATCH": str(folder / "scratch"),
+        "DOCFLOW_JWT_KEY": _KEY,
+        "DOCFLOW_REQUESTS_PER_MINUTE": "0",
+        "DOCFLOW_ADDRESS": f"http://127.0.0.1:{port}",
+        "DOCFLOW_TOKEN": token,
+    }

@@ -1,4 +1,4 @@
-"""`docflow stack` and `docflow demo`, which reach the command tree by an entry point."""
+"""`docflow dev` and `docflow demo`, which reach the command tree by an entry point."""
 
 import asyncio
 import os
@@ -7,100 +7,50 @@ import signal
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from stack.demo import command as demo
-from workers.shared.cli.errors import CommandError, UsageError, run
+from workers.shared.cli.errors import run
 
 if TYPE_CHECKING:
     from stack.embedded import EmbeddedStack
 
-_PORT_HELP = "0 for that of the last start, or a free one."
+_PORTS: Final = {"temporal": 7233, "ui": 8233, "gateway": 8000}
+"""Those of a first start, if they are free."""
+_CONTEXT: Final = "dev"
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Parts of the embedded stack, for development and tests.",
-)
+
+def _port_help(name: str) -> str:
+    return f"0 for that of the last start, or {_PORTS[name]} if it is free."
+
+
 commands = typer.Typer(rich_markup_mode=None)
-commands.add_typer(app, name="stack")
 commands.add_typer(demo.app)
 
 
-@app.command("service-bus")
-def service_bus(
-    queue: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[:lock=SECONDS,max=COUNT]", help="May be repeated [import-queue]."
-        ),
-    ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 5672,
-    messages: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keeps the messages [they live in memory]."),
-    ] = None,
-) -> None:
-    """Run the Service Bus emulator on loopback until it is interrupted.
-
-    It prints the connection string to use.
-
-    \b
-    Example:
-      docflow stack service-bus --port 5672 --queue import-queue:lock=30,max=10
-    """
-    run(_service_bus(queue or ["import-queue"], port, messages))
-
-
-async def _service_bus(descriptions: list[str], port: int, messages: Path | None) -> None:
-    import sqlite3
-
-    from emulators.service_bus import parse_queue, serve
-
-    try:
-        queues = [parse_queue(description) for description in descriptions]
-    except ValueError as error:
-        raise UsageError(f"--queue: {error}") from error
-    names = [queue.name for queue in queues]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"--queue: {', '.join(twice)} is named twice")
-    try:
-        await serve(queues, port=port, announce=_announce, messages=messages)
-    except OSError as error:
-        raise CommandError(
-            f"cannot listen on port {port}: {os.strerror(error.errno or 0)}; "
-            "choose another with --port"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise CommandError(f"--messages: cannot use {messages}: {error}") from error
-
-
-def _announce(connection_string: str) -> None:
-    typer.echo(f"AZURE_SERVICE_BUS_CONNECTION_STRING='{connection_string}'")
-
-
-@app.command("up")
-def up(
+@commands.command("dev")
+def dev(
     folder: Annotated[Path, typer.Option(help="Where everything durable lies.")] = Path(
         ".docflow/dev"
     ),
-    temporal_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
-    ui_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
-    gateway_port: Annotated[int, typer.Option(min=0, max=65535, help=_PORT_HELP)] = 0,
+    temporal_port: Annotated[int, typer.Option(min=0, max=65535, help=_port_help("temporal"))] = 0,
+    ui_port: Annotated[int, typer.Option(min=0, max=65535, help=_port_help("ui"))] = 0,
+    gateway_port: Annotated[int, typer.Option(min=0, max=65535, help=_port_help("gateway"))] = 0,
 ) -> None:
     """Run everything on loopback until Ctrl-C: Temporal, PostgreSQL, Service Bus, a worker.
 
-    A part that ends is started again, and each start in a folder takes the same ports.
+    Commands are logged in meanwhile, as context dev. A part that ends is started again, and each
+    start in a folder takes the same ports. A folder takes one stack at a time.
 
-    It writes the settings to FOLDER/env, to be sourced by the shell that sends documents while the
-    stack runs, and prints a link that signs a browser in. A folder takes one stack at a time.
+    It prints a link that signs a browser in, and writes the settings to FOLDER/env, to be sourced
+    by a shell that starts processes of its own.
 
     \b
     Example:
-      docflow stack up
-      . .docflow/dev/env; docflow import submit samples/equipment.csv --type equipment --project P1
+      docflow dev
+      docflow import submit samples/equipment.csv --type equipment --project P1
     """
     run(_up(folder, temporal_port, ui_port, gateway_port))
 
@@ -121,11 +71,13 @@ async def _up(folder: Path, temporal_port: int, ui_port: int, gateway_port: int)
                 temporal_port=temporal_port or None,
                 ui_port=ui_port or None,
                 gateway_port=gateway_port or None,
+                preferred_ports=_PORTS,
                 with_partners=True,
             ) as stack:
                 _write_settings(settings, stack.settings)
-                _describe(stack, settings)
-                await stack.keep_working()
+                with _logged_in(stack) as login:
+                    _describe(stack, settings, login)
+                    await stack.keep_working()
         finally:
             settings.unlink(missing_ok=True)
 
@@ -153,7 +105,37 @@ def _stopped_by_sigterm() -> Generator[None]:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-def _describe(stack: "EmbeddedStack", settings: Path) -> None:
+@contextmanager
+def _logged_in(stack: "EmbeddedStack") -> Generator[str]:
+    """Log commands of this person in, until the block ends; what a context was before counts again.
+
+    Yields:
+        What to say about it.
+    """
+    from docflow.client.contexts import CONTEXT, Context, Contexts
+    from docflow.client.errors import NotConfigured
+
+    own = Context(stack.settings["DOCFLOW_ADDRESS"], stack.settings["DOCFLOW_TOKEN"])
+    # One that the environment names counts for a shell, and is not in the file.
+    contexts = Contexts({name: value for name, value in os.environ.items() if name != CONTEXT})
+    try:
+        before = contexts.current
+        contexts.keep(_CONTEXT, own)
+    except (NotConfigured, OSError) as error:
+        yield f"not logged in: {error}"
+        return
+    try:
+        yield f"logged in as context {_CONTEXT}"
+    finally:
+        # Another stack may have logged in meanwhile.
+        if contexts.all().get(_CONTEXT) == own:
+            is_current = contexts.current == _CONTEXT
+            contexts.remove(_CONTEXT)
+            if is_current and before is not None and before in contexts.all():
+                contexts.use(before)
+
+
+def _describe(stack: "EmbeddedStack", settings: Path, login: str) -> None:
     typer.echo(f"gateway    {stack.gateway_url}")
     typer.echo(f"sign in    {stack.sign_in_url()}")
     typer.echo(f"token      {stack.token()}")
@@ -161,6 +143,7 @@ def _describe(stack: "EmbeddedStack", settings: Path) -> None:
     typer.echo(f"health     {stack.health_url}/health/ready")
     typer.echo(f"logs       {stack.folder}/*.log")
     typer.echo(f"settings   . {settings}")
+    typer.echo(f"commands   {login}")
     typer.echo("running until Ctrl-C")
 
 

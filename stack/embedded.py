@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import os
 import secrets
+import sys
 import urllib.request
 from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -103,10 +105,10 @@ def service_bus_part(
     Args:
         folder: Where its log goes.
         port: Where it listens.
-        queues: As `docflow stack service-bus --queue` takes them.
+        queues: As `python -m emulators.service_bus --queue` takes them.
         messages: A file that keeps the messages; None: they live in memory.
     """
-    command = [*DOCFLOW, "stack", "service-bus", "--port", str(port)]
+    command = [sys.executable, "-m", "emulators.service_bus", "--port", str(port)]
     for queue in queues:
         command += ["--queue", queue]
     if messages is not None:
@@ -129,7 +131,7 @@ async def service_bus(folder: Path, queues: Sequence[str]) -> AsyncGenerator[str
 
     Args:
         folder: Where its log goes.
-        queues: As `docflow stack service-bus --queue` takes them.
+        queues: As `python -m emulators.service_bus --queue` takes them.
 
     Yields:
         Its connection string.
@@ -148,6 +150,7 @@ async def embedded_stack(
     temporal_port: int | None = None,
     ui_port: int | None = None,
     gateway_port: int | None = None,
+    preferred_ports: Mapping[str, int] = MappingProxyType({}),
     with_partners: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[EmbeddedStack]:
@@ -165,6 +168,7 @@ async def embedded_stack(
         temporal_port: That of the last start when None, or a free one.
         ui_port: That of the last start when None, or a free one.
         gateway_port: That of the last start when None, or a free one.
+        preferred_ports: Ports of a first start by part, if they are free.
         with_partners: Files are carried too, between folders of the stack's.
         settings: Further settings for worker and gateway.
 
@@ -184,6 +188,7 @@ async def embedded_stack(
             "postgres": None,
         },
         announce,
+        preferred_ports,
     )
     async with AsyncExitStack() as stack:
 

@@ -27,6 +27,7 @@ _KEYWORDS: Final[dict[str, Any]] = {
     "gettext": None,
     "N_": None,
     "counted": (1, 2),
+    "pgettext": ((1, "c"), 2),
 }
 _WIDTH: Final = 100
 
@@ -38,10 +39,10 @@ def extracted() -> Catalog:
         method = "python" if path.suffix == ".py" else "jinja2.ext:babel_extract"
         options = {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
         place = path.relative_to(_ROOT).as_posix()
-        for _, message, _, _ in extract_from_file(
+        for _, message, _, context in extract_from_file(
             method, path, _KEYWORDS, options=options if method != "python" else None
         ):
-            found.add(message, locations=[(place, None)])  # pyright: ignore[reportArgumentType]
+            found.add(message, locations=[(place, None)], context=context)  # pyright: ignore[reportArgumentType]
     for word in sorted(set(_declared())):
         found.add(word)
     return found

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -14,7 +15,10 @@ _PORTS = TypeAdapter(dict[str, Annotated[int, Field(ge=1, le=65535)]])
 
 
 def take_ports(
-    file: Path, asked: Mapping[str, int | None], announce: Callable[[str], None]
+    file: Path,
+    asked: Mapping[str, int | None],
+    announce: Callable[[str], None],
+    preferred: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, int]:
     """Choose a port for each name, and write them down for the next start.
 
@@ -22,7 +26,8 @@ def take_ports(
         file: Keeps them, as JSON; its folder exists, unless a port that was asked for is taken.
         asked: The port that must be used for each name; None: that of the last start, or another
             one when it is taken.
-        announce: Gets a line for each port that is not that of the last start.
+        announce: Gets a line for each port that is not that of the last start, or preferred.
+        preferred: Ports of a first start, if they are free.
 
     Raises:
         StackError: A port that was asked for is taken, or asked for twice.
@@ -35,7 +40,7 @@ def take_ports(
             require_free(port)
             ports[name] = port
     file.parent.mkdir(parents=True, exist_ok=True)
-    earlier = _earlier(file, announce)
+    earlier = {**preferred, **_earlier(file, announce)}
     for name in asked:
         if name not in ports and name in earlier and _is_usable(earlier[name], ports):
             ports[name] = earlier[name]

@@ -20,8 +20,12 @@ from tests.openapi import COMMITTED
 ROOT: Final = Path(__file__).parents[1]
 PACKAGE: Final = ROOT / "docflow" / "client"
 _SERVED: Final = ("/api/v1/", "/api/jobs/{job}/webhooks")
-_STREAMS: Final = ("/api/v1/events", "/api/v1/runs/{id}/events")
-"""Those whose events are runs."""
+_STREAMS: Final = {
+    "/api/v1/events": "RunRecord",
+    "/api/v1/runs/{id}/events": "RunRecord",
+    "/api/v1/uploads/{uuid}/events": "SpreadsheetRow",
+}
+"""Address of each stream to what its events hold, which the document does not say."""
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 _FORM: Final = "multipart/form-data"
 _JSON: Final = "application/json"
@@ -92,8 +96,7 @@ def _operations(document: Mapping[str, Any]) -> Iterator[_Operation]:
     for path, methods in document["paths"].items():
         if path.startswith(_SERVED):
             for method, found in methods.items():
-                is_stream = path.endswith("/events") and path not in _STREAMS
-                if method in _METHODS and not is_stream:
+                if method in _METHODS:
                     yield _operation(document, path, method, found)
 
 
@@ -110,7 +113,7 @@ def _operation(
         *((each["name"], each["schema"], each["required"]) for each in parameters["query"]),
         *(fields or ()),
     ]
-    kind, model = _answer(found)
+    kind, model = _answer(path, found)
     return _Operation(
         name=_snake(found["operationId"]),
         method=method.upper(),
@@ -154,6 +157,11 @@ def _body(
             for name, schema in form["properties"].items()
         ]
         files = {name: name for name, schema, _ in of_form if _is_file(schema)}
+        of_form += [
+            (f"{name}.", {"type": "object", "additionalProperties": schema}, False)
+            for pattern, schema in form.get("patternProperties", {}).items()
+            for name in re.findall(r"^\^(\w+)\[\.\]", pattern)
+        ]
         if len(content) == 1:
             return [each for each in of_form if each[0] not in files], files, True
         # The one other field holds what is else the body.
@@ -173,13 +181,13 @@ def _is_file(schema: Mapping[str, Any]) -> bool:
     return schema.get("format") == "binary" or "contentMediaType" in schema
 
 
-def _answer(found: Mapping[str, Any]) -> tuple[str, str | None]:
+def _answer(path: str, found: Mapping[str, Any]) -> tuple[str, str | None]:
     status = next(each for each in ("200", "201", "202", "204") if each in found["responses"])
     content = found["responses"][status].get("content", {})
     if not content:
         return "carry_out", "None"
     if "text/event-stream" in content:
-        return "events", "RunRecord"
+        return "events", _STREAMS[path]
     if _JSON not in content:
         return "download", None
     schema = content[_JSON]["schema"]
@@ -232,7 +240,7 @@ def _client(operations: Sequence[_Operation]) -> str:
         "from docflow.client.asynchronous import AsyncConnection",
         f"from docflow.client.models import {', '.join(models)}",
         "from docflow.client.operation import answers, events, file, plain",
-        "from docflow.client.protocol import File, Request, new_key, place",
+        "from docflow.client.protocol import File, Request, new_key, parts, place",
         "from docflow.client.synchronous import Connection",
         "class Operations:",
         '    """What both clients can ask.\n\n'
@@ -302,7 +310,11 @@ def _request(operation: _Operation) -> str:
 
 
 def _dictionary(names: Sequence[str]) -> str:
-    return "{" + ", ".join(f'"{name}": {_safe(name)}' for name in names) + "}"
+    given = (
+        f'**parts("{name}", {_safe(name)})' if name.endswith(".") else f'"{name}": {_safe(name)}'
+        for name in names
+    )
+    return "{" + ", ".join(given) + "}"
 
 
 def _type(document: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -373,7 +385,7 @@ def _snake(name: str) -> str:
 
 
 def _safe(name: str) -> str:
-    made = name.replace("-", "_")
+    made = name.removesuffix(".").replace("-", "_")
     return f"{made}_" if keyword.iskeyword(made) else made
 
 

@@ -31,6 +31,9 @@ TREE: Final[Mapping[str, Listed]] = MappingProxyType(
         "status": Listed(
             f"{_CLI}.status:app", "Show what is up, what cannot be used, and what waits for you."
         ),
+        "doctor": Listed(
+            f"{_CLI}.setup:doctor_app", "Check everything that docflow needs; it needs no gateway."
+        ),
         "list": Listed(f"{_CLI}.runs:app", "List runs of all pipelines, the newest change first."),
         "show": Listed(
             f"{_CLI}.runs:app", "Show a run in full: state, what it waits for, problems."
@@ -50,6 +53,9 @@ TREE: Final[Mapping[str, Listed]] = MappingProxyType(
         ),
         "upload": _group(
             "workers.spreadsheets.commands:app", "Uploads: imports that pause for a person."
+        ),
+        "person": _group(
+            "workers.spreadsheets.person_commands:app", "People: find and erase them."
         ),
         "type": _group(
             "workers.imports.type_commands:app",
@@ -79,31 +85,32 @@ TREE: Final[Mapping[str, Listed]] = MappingProxyType(
         ),
         "watch": _group(
             "workers.transfers.watch_commands:app",
-            "Watches: folders of partners whose files are fetched.",
+            "Watches of folders of partners, and files that are expected.",
         ),
-        "expected": _group(
-            "workers.transfers.watch_commands:expected",
-            "Expected files: what is due, and what came on which day.",
-        ),
-        "message": _group(f"{_CLI}.messages:app", "Look at rejected messages and answer them."),
-        "dead-letter": _group(
-            f"{_CLI}.dead_letters:app", "Look at dead letters, redrive or remove them."
+        "message": _group(
+            f"{_CLI}.messages:app",
+            "Rejected messages and dead letters: send or dismiss them.",
         ),
         "schedule": _group(f"{_CLI}.schedules:app", "List, pause and trigger schedules."),
         "login": Listed(
             f"{_CLI}.contexts:login_app", "Keep a gateway and your token, and use them from now on."
         ),
-        "context": _group(f"{_CLI}.contexts:app", "Choose the gateway that commands ask."),
+        "context": Listed(f"{_CLI}.contexts:app", "Choose the gateway that commands ask."),
         "token": _group(f"{_CLI}.tokens:app", "Make, list and revoke tokens of programs."),
+        "session": _group(
+            f"{_CLI}.sessions:app", "Sessions of the pages: list and end them, make sign-in links."
+        ),
+        "webhook": _group(f"{_CLI}.webhooks:app", "Webhooks: report runs to your programs."),
         "audit": Listed(f"{_CLI}.tokens:audit_app", "List who has changed what, the newest first."),
         "gateway": Listed(f"{_CLI}.gateway:app", "Serve API and pages until SIGTERM or Ctrl-C."),
-        "worker": _group(
-            f"{_CLI}.processes:worker_commands", "Run workers until SIGTERM or Ctrl-C."
+        "worker": Listed(
+            f"{_CLI}.processes:worker_app", "Work on the runs of a pipeline, or of all."
         ),
-        "bridge": _group(f"{_CLI}.processes:bridge_commands", "Run what turns messages into runs."),
-        "db": _group(f"{_CLI}.database:app", "The database that rows and results go to."),
-        "clean": Listed(
-            f"{_CLI}.retention:app", "Remove rows that are no longer kept, as schedules do."
+        "bridge": Listed(
+            f"{_CLI}.processes:bridge_app", "Receive messages and start runs for them."
+        ),
+        "db": _group(
+            f"{_CLI}.database:app", "The database: its schema, and rows that are no longer kept."
         ),
     }
 )

@@ -3,16 +3,16 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final
 
 from pydantic import Field
 from temporalio import activity
 
 from activities.batches.document_store import SqlLoadStore
 from activities.batches.store import SqlBatchStore
-from activities.shared.failures import Heartbeater, hands_over, translate_failures
+from activities.shared.failures import Heartbeater, all_of, hands_over, translate_failures
 from activities.shared.scratch import scratch_folder, sweep
 from adapters.aws.queues import AwsQueues
 from adapters.files.texts.pool import FileTexts
@@ -36,8 +36,6 @@ from workflows.batches.loads import (
 from workflows.batches.names import names_of
 from workflows.shared.contracts import BlobName, BlobRef, Contract
 from workflows.shared.errors import RuleViolation
-
-T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 _VERSION: Final = 16
@@ -143,7 +141,7 @@ async def save_extract(
             )
         return ExtractedBlob(filename=filename, blob=blob)
 
-    files = await _all_of(
+    files = await all_of(
         upload(number, file.path, file.filename)
         for number, file in enumerate(extracted.files, start=1)
     )
@@ -203,7 +201,7 @@ async def stat_all(
             except BlobNotFound:
                 return name
 
-    found = await _all_of(stat(name, filename) for name, filename in files)
+    found = await all_of(stat(name, filename) for name, filename in files)
     absent = dict.fromkeys(each for each in found if isinstance(each, str))
     return [each for each in found if isinstance(each, Attached)], list(absent)
 
@@ -214,17 +212,6 @@ def missing(name: str) -> str:
         f"{name} is not in the blob store; upload it there, and try again with "
         "`docflow batch redrive --with-failed`"
     )
-
-
-async def _all_of(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of calls made side by side; the first failure, when all of them have ended."""
-    outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    results: list[T] = []
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        results.append(outcome)
-    return results
 
 
 def _name(event: DocumentProcessed, sha256: str) -> str:

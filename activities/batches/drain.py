@@ -19,6 +19,7 @@ from workflows.batches.events import Announcement, Publication
 from workflows.batches.names import BatchKey, LoaderStatus, Names, QueueDepth, Resource, names_of
 from workflows.batches.runs import (
     Announce,
+    BatchAttention,
     Closing,
     DocumentCounts,
     PolledDepth,
@@ -200,6 +201,12 @@ class BatchCompletion:
         """
         await self._store.close(closing)
         return await self._store.counts(closing.key)
+
+    @activity.defn(name="batches.call")
+    @translate_failures
+    async def call(self, attention: BatchAttention) -> None:
+        """Record why people are asked to look at an open batch, or that they no longer are."""
+        await self._store.call(attention.key, attention.reason)
 
     @activity.defn(name="batches.sweep_facts")
     @translate_failures

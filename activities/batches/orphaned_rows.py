@@ -226,10 +226,11 @@ async def unannounced(connection: AsyncConnection, before: datetime) -> Sequence
 
 async def fail_dead_letters(connection: AsyncConnection, key: BatchKey) -> None:
     """Close the documents of a complete batch whose messages are dead letters that it keeps."""
-    name = f"{key.case_id} {key.batch_id}"
+    name = f"{key.case_id}/{key.batch_id}"
     reason = (
-        f"a dead letter of the batch holds its message: `docflow batch dead-letters {name}` says "
-        f"why, `docflow batch redrive {name}` tries it again"
+        "a dead letter of the batch holds its message: "
+        f"`docflow batch show {name} dead-letters` says why, "
+        f"`docflow batch redrive {name}` tries it again"
     )
     await _close_loading(connection, key, DocumentState.FAILED, reason)
 

@@ -383,6 +383,15 @@ class SqlBatchStore:
             await connection.execute(open_batch.values(purpose=None, updated_at=datetime.now(UTC)))
             await connection.execute(waiting.values(skipped=True, reason=clean(reason)))
 
+    async def call(self, key: BatchKey, reason: str | None) -> None:
+        """Note why people are asked to look at an open batch; None: they no longer are."""
+        open_batch = update(batches).where(_is(key), batches.c.loader_status.in_(_OPEN))
+        asked = None if reason is None else clean(reason)
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                open_batch.values(attention=asked, updated_at=datetime.now(UTC))
+            )
+
     async def start_pass(self, key: BatchKey, number: int, final: bool) -> None:
         """Note which pass over the dead letters is under way."""
         async with self._database.transaction() as connection:

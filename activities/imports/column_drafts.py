@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
@@ -198,7 +199,9 @@ def column_draft(name: str, title: str, cells: Sequence[Cell], lines: Sequence[i
     if None not in measures:
         listed = ", ".join(filter(None, [*measures][:_LISTED]))
         return made("text", f"numbers in {listed}; an import reads one unit in a column")
-    distinct = {normalise(text): text for text in reversed(values) if text}
+    # Of several spellings, the one that is there most often stays; of these, the first.
+    spelled = reversed(Counter(filter(None, values)).most_common())
+    distinct = {normalise(text): text for text, _ in spelled}
     are_words = "" not in distinct and all(len(text) <= _WORD for text in distinct.values())
     if are_words and len(distinct) <= _CHOICES and len(filled) >= 3 * len(distinct):
         chosen = made("choice", "the sample has these values; are there others?")

@@ -21,7 +21,13 @@ from workflows.imports.column_scan import (
     Surveyed,
 )
 from workflows.imports.findings import Findings, HiddenParts, ReportMemory, read_memory
-from workflows.imports.header import HEADER_WITHIN, NOT_USED, TableHeader, find_header, names_of
+from workflows.imports.header import (
+    HEADER_WITHIN,
+    TableHeader,
+    find_header,
+    names_of,
+    refuse_unknown_titles,
+)
 from workflows.imports.messages import EstimationMasterMessage, Strategy, TableMessage
 from workflows.imports.row_classification import (
     FoundSheet,
@@ -355,8 +361,8 @@ class DocumentTables:
             self._compare(tables)
         self._findings.titles = {each.place.sheet: each.surveyed.header.titles for each in tables}
         self._findings.unused = [unused for each in tables for unused in each.surveyed.unused]
-        names = self._names
-        unused = [u for u in self._findings.unused if names.get(normalise(u.name)) != NOT_USED]
+        refuse_unknown_titles(self._message.map, [each.surveyed.header for each in tables])
+        unused = [each for each in self._findings.unused if not each.dropped]
         if self._spec.unmapped == "refuse" and unused:
             listed = ", ".join(each.name for each in unused[:20])
             raise InvalidDocument(

@@ -589,8 +589,8 @@ def _held_for(reading: TableReader) -> str:
     if unmatched := reading.unmatched_lines:
         return (
             f"keep_lines: on {unmatched[0]!r:.80} stands no row that would be left out; the report "
-            "lists those that would; correct `keep_lines` (--keep-line 7) and retry; nothing was "
-            "written yet"
+            "lists those that would; correct `keep_lines` (--keep-line LINE) and retry; nothing "
+            "was written yet"
         )
     count = findings.counts.total()
     rows = "1 row looks" if count == 1 else f"{count:,} rows look"
@@ -598,7 +598,8 @@ def _held_for(reading: TableReader) -> str:
     return (
         f"{rows} like totals, page footers or headings, the first on line {first.line}: retry with "
         "`left_out` 'note' to leave them out, 'keep' to keep all, or with `keep_lines` "
-        "(--left-out note, --keep-line 7); the report lists them; nothing was written yet"
+        f"(--left-out note, --keep-line {first.line}); the report lists them; nothing was written "
+        "yet"
     )
 
 

@@ -15,6 +15,7 @@ from adapters.types.tables import SCHEMA, declared_of, register_table
 from workflows.imports.messages import AnyTableMessage, DeclaredMessage, DocumentType, ImportMessage
 from workflows.imports.runs import TypeInfo
 from workflows.imports.types import REGISTRY, TABLES, TableSpec, facts_of, table_spec
+from workflows.shared.declared_fields import meant
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
@@ -118,7 +119,7 @@ class TableTypes:
             return ()
         return (
             f"The type {declared.name} has changed since; this import kept version "
-            f"{declared.digest[:12]}.",
+            f"{declared.digest[:12]}. To use the newest one, send the file again.",
         )
 
     async def referred(self, spec: TableSpec) -> Mapping[str, Referred]:
@@ -147,7 +148,7 @@ class TableTypes:
                 )
             names = ", ".join(known) or "no declared types"
             raise RuleViolation(
-                f"there is no type {name}; there are {names}. Put it in force with "
-                "`docflow type apply`, and retry"
+                f"there is no type {name}; {meant(name, known)}there are {names}. Put it in force "
+                "with `docflow type apply`, and retry"
             )
         return known[name]

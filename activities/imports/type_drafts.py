@@ -17,7 +17,7 @@ from activities.imports.tables import spec_of_file
 from adapters.files.documents import FileDocuments
 from adapters.types.files import read_type
 from workflows.imports.messages import DeclaredMessage, Strategy
-from workflows.shared.cells import cell_text, is_filled, readable
+from workflows.shared.cells import cell_text, first_lines, is_filled, readable
 from workflows.shared.contracts import Problem
 from workflows.shared.conversion import transpose
 from workflows.shared.declared_fields import KEY_KINDS, MOST_FIELDS, NAME_CHARACTERS
@@ -104,12 +104,12 @@ def _read_back(made: str, sample: Path) -> Iterator[str]:
         spec = spec_of_file(declared)
         reader = TableReader(FileDocuments(), sample, message, spec, folder=Path(folder))
         problems: dict[str, Problem] = {}
-        rejected = 0
+        rejected = list[int]()
         try:
             reader.open()
             while reader.rows_read < SAMPLE_ROWS and (chunk := reader.next_chunk()) is not None:
-                rejected += len(chunk.rejected)
                 for row in chunk.rejected:
+                    rejected.append(row.line)
                     problems.setdefault(row.problems[0].column or "", row.problems[0])
         except InvalidDocument as error:
             yield f"an import of the sample would be refused: {error}"
@@ -124,9 +124,8 @@ def _read_back(made: str, sample: Path) -> Iterator[str]:
     for problem in listed:
         value = f" {readable(problem.value, 20)!r}" if problem.value else ""
         yield f"line {problem.line} would be rejected: {problem.column}{value} {problem.reason}"
-    if rejected > len(listed):
-        more = rejected - len(listed)
-        yield f"{more:,} more row{'' if more == 1 else 's'} would be rejected"
+    if len(rejected) > len(listed):
+        yield f"{len(rejected):,} rows would be rejected: {first_lines(rejected)}"
 
 
 def _meant(titles: Sequence[str]) -> dict[str, int]:

@@ -23,7 +23,7 @@ The entry point group `docflow.jobs` names the class; nothing else has to know i
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from inspect import getmembers, isfunction
@@ -98,6 +98,8 @@ class StageContext(Generic[P]):
     stage_results: Mapping[int, JsonObject]
     """Aggregated results of the stages before."""
     resources: JobResources
+    organisation_id: int | None = None
+    """Organisation that the job belongs to; None: the installation."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class TaskContext(Generic[P]):
     make_folder: Callable[[], Path]
     progress: Callable[[float, str], None]
     """Say how far the work is: a share from 0 to 1, and in words. Cheap."""
+    organisation_id: int | None = None
+    """Organisation that the job belongs to; None: the installation."""
 
     @cached_property
     def folder(self) -> Path:
@@ -225,6 +229,10 @@ class JobType(Generic[P]):
         """
         return ()
 
+    def of_organisation(self, organisation_id: int) -> JsonObject:
+        """Parameters that a job of an organisation has unless its request names them."""
+        return {}
+
     def beside(self, name: str) -> Sequence[str]:
         """Names that files belonging to a file of this name may have; they are not read."""
         return ()
@@ -234,7 +242,10 @@ class JobType(Generic[P]):
         raise NotImplementedError
 
     async def aggregate(self, stage: StageDefinition, context: StageContext[P]) -> JsonObject:
-        """What the stage as a whole has found; at most 100 KB of JSON."""
+        """What the stage as a whole has found; at most 100 KB of JSON.
+
+        Its numbers `rows` and `bytes`, if there are any, count for the quotas of the organisation.
+        """
         return {}
 
     async def result(self, context: StageContext[P]) -> JsonObject:
@@ -355,6 +366,11 @@ class JobPorts:
                 )
         return found
 
+    def resources_of(self, job: JobInput) -> JobResources:
+        """What the tasks of a job work with: its catalogue is that of the job's organisation."""
+        catalogue = self.resources.catalogue.acting_for(job.organisation_id)
+        return replace(self.resources, catalogue=catalogue)
+
     async def stage_results(self, order: StageInput) -> Mapping[int, JsonObject]:
         """Aggregated results of the stages before."""
         return {
@@ -373,7 +389,8 @@ class JobPorts:
             inputs=job.inputs,
             previous=previous,
             stage_results=await self.stage_results(order),
-            resources=self.resources,
+            resources=self.resources_of(job),
+            organisation_id=job.organisation_id,
         )
 
 

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
@@ -51,24 +51,32 @@ _NUL: Final = "\0"
 """PostgreSQL has no text with it, and so no id."""
 _UNUSABLE: Final = "22"
 """Beginning of the states that a token with values of another type ends with."""
+ORGANISATION: Final = "docflow:organisation"
+"""Property of an item: the organisation that it belongs to."""
 _PUT_COLLECTION: Final = text("""
-INSERT INTO stac_collections AS known (id, content)
-VALUES (:id, CAST(CAST(:content AS text) AS jsonb))
+INSERT INTO stac_collections AS known (id, organisation_id, content)
+VALUES (:id, :owner, CAST(CAST(:content AS text) AS jsonb))
 ON CONFLICT (id) DO UPDATE SET content = CASE
   WHEN EXISTS (SELECT FROM stac_items WHERE collection = known.id)
   THEN excluded.content || jsonb_build_object('extent', known.content -> 'extent')
   ELSE excluded.content
 END
+WHERE known.organisation_id IS NOT DISTINCT FROM excluded.organisation_id
 """)
 _WIDEN: Final = text(
     "UPDATE stac_collections SET content = CAST(CAST(:content AS text) AS jsonb) WHERE id = :id"
 )
 _PUT_ITEM: Final = text("""
-INSERT INTO stac_items (collection, id, starts, ends, area, content)
-VALUES (:collection, :id, :starts, :ends, CAST(CAST(:area AS text) AS box),
+INSERT INTO stac_items AS known (collection, id, starts, ends, area, organisation_id, content)
+VALUES (:collection, :id, :starts, :ends, CAST(CAST(:area AS text) AS box), :owner,
   CAST(CAST(:content AS text) AS jsonb))
 ON CONFLICT (collection, id) DO UPDATE SET
   starts = excluded.starts, ends = excluded.ends, area = excluded.area, content = excluded.content
+WHERE known.organisation_id IS NOT DISTINCT FROM excluded.organisation_id
+""")
+_FOREIGN: Final = text("""
+SELECT id FROM stac_items WHERE collection = :collection AND id = ANY(CAST(:ids AS text[]))
+AND organisation_id IS DISTINCT FROM :owner ORDER BY id LIMIT 1
 """)
 
 _Rows = Sequence[tuple[str, Sequence[str]]]
@@ -78,77 +86,120 @@ _Rows = Sequence[tuple[str, Sequence[str]]]
 class Catalogue:
     """STAC collections and items, searchable once written.
 
-    Every method raises `Unavailable` when the database does not answer.
+    What belongs to no organisation is for everybody. Every method raises `Unavailable` when the
+    database does not answer.
+
+    Args:
+        database: Where they are.
+        readers: Organisations whose collections and items are there as well; None: all.
+        owner: Organisation that what is written belongs to; None: to none.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, readers: Collection[int] | None = None, owner: int | None = None
+    ) -> None:
         self._database = database
+        self._readers = None if readers is None else sorted(readers)
+        self._owner = owner
+
+    def seen_by(self, organisations: Collection[int]) -> "Catalogue":
+        """The catalogue as members of some organisations see it."""
+        return Catalogue(self._database, organisations)
+
+    def acting_for(self, organisation_id: int | None) -> "Catalogue":
+        """The catalogue as a job of an organisation sees and writes it; None: of none."""
+        readers = () if organisation_id is None else (organisation_id,)
+        return Catalogue(self._database, readers, organisation_id)
 
     async def put_collection(self, collection: JsonObject) -> None:
         """Create or replace a collection; the extent of one that has items is kept.
 
         Raises:
-            InvalidDocument: It is not a valid STAC collection.
+            InvalidDocument: It is not a valid STAC collection, or its id is that of another owner.
         """
         await asyncio.to_thread(stac_items.check_collection, collection)
-        written = {"id": collection["id"], "content": json.dumps(collection)}
+        id, content = collection["id"], json.dumps(collection)
+        written = {"id": id, "content": content, "owner": self._owner}
         async with self._database.transaction() as connection:
-            await connection.execute(_PUT_COLLECTION, written)
+            if not (await connection.execute(_PUT_COLLECTION, written)).rowcount:
+                raise InvalidDocument(f"the collection {id!r} has another owner; name another one")
 
     async def put_items(self, collection: str, items: Sequence[JsonObject]) -> None:
         """Create or replace items, all or none; another datetime leaves one item of an id.
 
         Raises:
-            InvalidDocument: One is not valid, two have the same id, or there is no such collection.
+            InvalidDocument: One is not valid or has the id of another owner's, two have the same
+                id, or there is no such collection.
         """
         known = await self.collection(collection)
         if known is None:
             raise _no_collection(collection)
         if not items:
             return
+        items = [_owned(item, self._owner) for item in items]
         # In a thread: each takes milliseconds.
         await asyncio.to_thread(_check_items, known, items)
-        rows = [_row(item) for item in items]
+        rows = [{**_row(item), "owner": self._owner} for item in items]
+        ids = [item["id"] for item in items]
+        asked = {"collection": collection, "ids": ids, "owner": self._owner}
         async with self._database.transaction() as connection:
             # Writers of one collection take turns, so that its extent holds the items of all.
-            known = await _collection(connection, collection, "FOR UPDATE")
+            known, owner = await self._known(connection, collection, "FOR UPDATE")
             if known is None:
                 raise _no_collection(collection)
             await connection.execute(_PUT_ITEM, rows)
-            if (wider := widened(known, items)) is not None:
+            foreign = (await connection.execute(_FOREIGN, asked)).scalar()
+            if foreign is not None:
+                raise InvalidDocument(
+                    f"the item {foreign!r} of {collection!r} has another owner; give another id, "
+                    "or name another collection"
+                )
+            # The extent of a shared collection would say where items of an organisation are.
+            wider = widened(known, items) if owner == self._owner else None
+            if wider is not None:
                 await connection.execute(_WIDEN, {"id": collection, "content": json.dumps(wider)})
 
     async def delete_item(self, collection: str, item: str) -> bool:
-        """Delete an item; False when there was none."""
+        """Delete an item of the owner, or any where all may be read; False: there was none."""
         if _NUL in collection + item:
             return False
-        asked = text("DELETE FROM stac_items WHERE collection = :collection AND id = :id")
+        named: dict[str, Any] = {"collection": collection, "id": item}
+        mine = "true"
+        if self._readers is not None:
+            mine, named["owner"] = "organisation_id IS NOT DISTINCT FROM :owner", self._owner
+        asked = text(
+            f"DELETE FROM stac_items WHERE collection = :collection AND id = :id AND {mine}"  # noqa: S608 - our own
+        )
         async with self._database.transaction() as connection:
-            deleted = await connection.execute(asked, {"collection": collection, "id": item})
-            return deleted.rowcount > 0
+            return (await connection.execute(asked, named)).rowcount > 0
 
     async def collections(self) -> Sequence[JsonObject]:
         """All collections, by id."""
-        asked = text("SELECT CAST(content AS text) FROM stac_collections ORDER BY id")
+        where = self._seen()
+        asked = text(
+            f"SELECT CAST(content AS text) FROM stac_collections WHERE {where.text} ORDER BY id"  # noqa: S608 - our own
+        )
         async with self._database.reading() as connection:
-            return [_loaded(each) for each in (await connection.execute(asked)).scalars()]
+            found = await connection.execute(asked, where.values)
+            return [_loaded(each) for each in found.scalars()]
 
     async def collection(self, id: str) -> JsonObject | None:
         """One collection; None if there is no such collection."""
         async with self._database.reading() as connection:
-            return None if _NUL in id else await _collection(connection, id)
+            return None if _NUL in id else (await self._known(connection, id))[0]
 
     async def item(self, collection: str, id: str) -> JsonObject | None:
         """One item; None if there is no such item."""
         if _NUL in collection + id:
             return None
+        where = self._seen()
         asked = text(
-            "SELECT CAST(content AS text) FROM stac_items WHERE collection = :collection"
-            " AND id = :id"
+            "SELECT CAST(content AS text) FROM stac_items WHERE collection = :collection"  # noqa: S608 - our own
+            f" AND id = :id AND {where.text}"
         )
+        values = {**where.values, "collection": collection, "id": id}
         async with self._database.reading() as connection:
-            found = await connection.execute(asked, {"collection": collection, "id": id})
-            content = found.scalar()
+            content = (await connection.execute(asked, values)).scalar()
             return None if content is None else _loaded(content)
 
     async def search(self, query: CatalogueQuery) -> CataloguePage:
@@ -167,7 +218,7 @@ class Catalogue:
         area = _area(query)
         filter = None if query.filter is None else checked_filter(query.filter)
         order = _Order(_sort(query))
-        where = _conditions(query, area, filter)
+        where = _conditions(self._seen(), query, area, filter)
         decision = _Decision(area, filter)
         backwards, place = (False, None) if query.token is None else order.place(query.token)
         try:
@@ -192,6 +243,26 @@ class Catalogue:
             previous=_token("prev", page[0][1]) if has_previous and page else None,
             matched=matched,
         )
+
+    def _seen(self) -> "_Where":
+        """Rows that may be read."""
+        where = _Where([], {})
+        if self._readers is not None:
+            own = f"organisation_id = ANY(CAST({where.value(self._readers)} AS bigint[]))"
+            where.clauses.append(f"(organisation_id IS NULL OR {own})")
+        return where
+
+    async def _known(
+        self, connection: AsyncConnection, id: str, how: str = ""
+    ) -> tuple[JsonObject | None, int | None]:
+        """A collection that may be read, and its owner."""
+        where = self._seen()
+        asked = text(
+            "SELECT CAST(content AS text) AS content, organisation_id FROM stac_collections"  # noqa: S608 - our own
+            f" WHERE id = :id AND {where.text} {how}"
+        )
+        row = (await connection.execute(asked, {**where.values, "id": id})).one_or_none()
+        return (None, None) if row is None else (_loaded(row.content), row.organisation_id)
 
     async def _count(self, where: "_Where") -> int:
         asked = text(f"SELECT count(*) FROM stac_items WHERE {where.text}")  # noqa: S608 - our own
@@ -241,10 +312,12 @@ def _no_collection(id: str) -> InvalidDocument:
     return InvalidDocument(f"there is no collection {id!r}; put it first")
 
 
-async def _collection(connection: AsyncConnection, id: str, how: str = "") -> JsonObject | None:
-    asked = text(f"SELECT CAST(content AS text) FROM stac_collections WHERE id = :id {how}")  # noqa: S608 - our own
-    content = (await connection.execute(asked, {"id": id})).scalar()
-    return None if content is None else _loaded(content)
+def _owned(item: JsonObject, owner: int | None) -> JsonObject:
+    """An item that says whose it is."""
+    properties = {key: value for key, value in item["properties"].items() if key != ORGANISATION}
+    if owner is not None:
+        properties[ORGANISATION] = owner
+    return {**item, "properties": properties}
 
 
 def _check_items(collection: JsonObject, items: Sequence[JsonObject]) -> None:
@@ -337,9 +410,11 @@ class _Where:
 
 
 def _conditions(
-    query: CatalogueQuery, area: Mapping[str, Any] | None, filter: JsonObject | None
+    where: _Where,
+    query: CatalogueQuery,
+    area: Mapping[str, Any] | None,
+    filter: JsonObject | None,
 ) -> _Where:
-    where = _Where([], {})
     for column, known in (("collection", query.collections), ("id", query.ids)):
         if known is not None:
             where.clauses.append(f"{column} = ANY(CAST({where.value(list(known))} AS text[]))")

@@ -164,6 +164,7 @@ class StageClosing:
                 attempt=job.attempt,
                 version=job.definition.version,
                 project=job.project,
+                organisation_id=job.organisation_id,
                 alias=job.alias,
                 failed_tasks=tuple(failed[:FAILED_TASKS_LISTED]),
                 failed_count=recording.failed_count,

@@ -253,9 +253,10 @@ class _Group:
             inputs=job.inputs,
             predecessor=predecessor,
             stage_results=self.basics.stage_results,
-            resources=self.ports.resources,
+            resources=self.ports.resources_of(job),
             make_folder=lambda: stack.enter_context(scratch_folder(self.ports.resources.scratch)),
             progress=self._progress,
+            organisation_id=job.organisation_id,
         )
 
     def _progress(self, share: float, message: str) -> None:

@@ -1,15 +1,16 @@
 """What jobs ask of their tables and of receivers of webhooks, and what a search is asked."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self
 
-from workflows.jobs.records import TaskRecord, WebhookAttempt, WebhookInput
+from adapters.webhooks import WebhookAnswer, WebhookMessage
+from workflows.jobs.records import TaskRecord, TaskStatus, WebhookAttempt, WebhookInput
 from workflows.jobs.vectors import LoadMode, LoadReport, VectorTable
-from workflows.jobs.webhooks import shown
 from workflows.shared.contracts import PlainRecord, not_served, served
+from workflows.shared.webhook_addresses import shown
 
 
 class TaskPage(PlainRecord):
@@ -20,6 +21,21 @@ class TaskPage(PlainRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskSpan:
+    """When one task, or all tasks of a stage in one status, were planned and seen last."""
+
+    stage: int
+    status: TaskStatus
+    tasks: int
+    kept: bool
+    """Their results are from before: they were not done again."""
+    begun: datetime
+    ended: datetime
+    index: str | None = None
+    """Of the task; None: it stands for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobAlias:
     """The id that a foreign system gave to a job."""
 
@@ -27,34 +43,6 @@ class JobAlias:
     digest: str
     """Of the message that brought it, without secrets."""
     job_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookMessage:
-    """What is posted to one receiver."""
-
-    url: str
-    id: str
-    """The same for every attempt."""
-    body: bytes
-    timeout: float
-    """Seconds for all of one attempt."""
-    secrets: Sequence[bytes] = field(default=(), repr=False)
-    """Each signs it; none: it is not signed."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookAnswer:
-    """What became of one attempt to post a message; nothing that a receiver does is an error."""
-
-    status: int | None = None
-    """Of HTTP; None: there was no answer."""
-    retry_after: float | None = None
-    """Seconds that the receiver asks to be left alone."""
-    problem: str | None = None
-    """Why the message was not accepted; None: it was."""
-    refused: bool = False
-    """docflow sends nothing to this address: nothing was sent."""
 
 
 class Webhooks(Protocol):

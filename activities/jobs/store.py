@@ -33,7 +33,7 @@ from sqlalchemy import cast as sql_cast
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.jobs.ports import JobAlias, TaskPage
+from activities.jobs.ports import JobAlias, TaskPage, TaskSpan
 from adapters.database.engine import Database
 from adapters.database.models.jobs import (
     job_aliases,
@@ -45,13 +45,14 @@ from adapters.database.models.jobs import (
     webhook_secrets,
 )
 from adapters.database.models.jobs import tasks as rows
-from adapters.database.records import clean
+from adapters.database.records import clean, is_visible
 from adapters.ports.records import OpenRow
 from workflows.jobs.definitions import STAGES
 from workflows.jobs.records import LARGEST_INTEGER, JobRecord, JobStatus, TaskRecord, TaskStatus
 from workflows.jobs.runs import job_workflow_id
 from workflows.shared.contracts import built_when_used
 from workflows.shared.errors import RuleViolation
+from workflows.shared.runs import Visible
 
 
 class SqlJobAliases:
@@ -213,8 +214,13 @@ class SqlJobStore:
         found = await self._jobs(select(jobs).where(jobs.c.job_id == job_id))
         return found[0] if found else None
 
-    async def find(self, prefix_or_alias: str) -> Sequence[JobRecord]:
-        """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10."""
+    async def find(self, prefix_or_alias: str, visible: Visible) -> Sequence[JobRecord]:
+        """Jobs whose id begins so (8 hex digits and more), or whose alias it is; at most 10.
+
+        Args:
+            prefix_or_alias: What a person writes.
+            visible: Which of them the person may see.
+        """
         # Texts are written cleaned.
         alias = clean(prefix_or_alias)
         asked = select(job_aliases.c.job_id).where(job_aliases.c.alias == alias)
@@ -223,11 +229,13 @@ class SqlJobStore:
         text = prefix_or_alias.lower()
         if len(text) >= _PREFIX and set(text) <= set("0123456789abcdef"):
             condition = or_(condition, jobs.c.job_id.like(f"{text}%"))
-        query = select(jobs).where(condition).order_by(jobs.c.updated_at.desc(), jobs.c.job_id)
+        query = select(jobs).where(condition, is_visible(jobs.c.organisation_id, visible))
+        query = query.order_by(jobs.c.updated_at.desc(), jobs.c.job_id)
         return await self._jobs(query.limit(_FOUND))
 
     async def jobs(
         self,
+        visible: Visible,
         *,
         limit: int,
         status: JobStatus | None = None,
@@ -239,6 +247,7 @@ class SqlJobStore:
         """Jobs, the newest change first.
 
         Args:
+            visible: Which of them the person may see.
             limit: At most so many.
             status: Only those in it.
             job_type: Only those of this type.
@@ -247,7 +256,8 @@ class SqlJobStore:
             behind: Id of the last job of a page, which changed at `before`: those of that very
                 moment that come behind it as well.
         """
-        query = select(jobs).order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
+        query = select(jobs).where(is_visible(jobs.c.organisation_id, visible))
+        query = query.order_by(jobs.c.updated_at.desc(), jobs.c.job_id).limit(limit)
         for column, value in (
             (jobs.c.status, status),
             (jobs.c.job_type, job_type and clean(job_type)),
@@ -313,6 +323,53 @@ class SqlJobStore:
             for stage, status, number in await connection.execute(query):
                 counts[stage][TaskStatus(status)] = number
         return counts
+
+    async def spans(self, job_id: str, attempt: int, most: int) -> Sequence[TaskSpan]:
+        """When the tasks of an attempt were planned and seen last, by stage.
+
+        Args:
+            job_id: The job.
+            attempt: Which of its attempts; what it kept is there as well.
+            most: Tasks of a stage that are told apart; of a stage with more, one span for each
+                status.
+        """
+        used = and_(rows.c.parent_job_id == job_id, _used_by(job_id, literal(attempt)))
+        kept = or_(rows.c.kept, rows.c.attempt < attempt)
+        grouped = (
+            select(
+                rows.c.stage,
+                rows.c.status,
+                kept.label("kept"),
+                func.count().label("tasks"),
+                func.min(rows.c.created_at).label("begun"),
+                func.max(rows.c.updated_at).label("ended"),
+            )
+            .where(used)
+            .group_by(rows.c.stage, rows.c.status, kept)
+            .order_by(rows.c.stage, func.min(rows.c.created_at), rows.c.status)
+        )
+        async with self._database.reading() as connection:
+            groups = [_span(row) for row in (await connection.execute(grouped)).mappings()]
+            total: dict[int, int] = defaultdict(int)
+            for each in groups:
+                total[each.stage] += each.tasks
+            few = [stage for stage, number in total.items() if number <= most]
+            single = (
+                select(
+                    rows.c.stage,
+                    rows.c.status,
+                    kept.label("kept"),
+                    literal(1).label("tasks"),
+                    rows.c.created_at.label("begun"),
+                    rows.c.updated_at.label("ended"),
+                    rows.c.task_index.label("index"),
+                )
+                .where(used, rows.c.stage.in_(few))
+                .order_by(rows.c.stage, rows.c.ordinal)
+            )
+            tasks = [_span(row) for row in (await connection.execute(single)).mappings()]
+        many = [each for each in groups if each.stage not in few]
+        return sorted([*tasks, *many], key=lambda each: each.stage)
 
     async def open_rows(self, before: datetime, after: str, limit: int) -> Sequence[OpenRow]:
         """Jobs that have not ended."""
@@ -403,6 +460,11 @@ def _used_by(job_id: str, attempt: ColumnElement[int]) -> ColumnElement[bool]:
     return or_(
         rows.c.attempt == attempt, and_(is_before, tuple_(rows.c.stage, rows.c.attempt).in_(kept))
     )
+
+
+def _span(row: Mapping[Any, Any]) -> TaskSpan:
+    fields: dict[str, Any] = {**row, "status": TaskStatus(row["status"])}
+    return TaskSpan(**fields)
 
 
 def _token(task: TaskRecord) -> str:

@@ -1,21 +1,17 @@
-"""Webhooks of jobs: their secrets, the log of deliveries, and posting them."""
+"""Webhooks of jobs: their secrets, and the log of deliveries."""
 
-import asyncio
 import hmac
-import ssl
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import httpx
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from activities.jobs.ports import WebhookAnswer, WebhookDelivery, WebhookMessage
+from activities.jobs.ports import WebhookDelivery
 from adapters.database.engine import Database
 from adapters.database.models.jobs import (
     webhook_deliveries,
@@ -24,19 +20,9 @@ from adapters.database.models.jobs import (
     webhook_secrets,
 )
 from adapters.database.records import clean
-from adapters.guarded_http import GuardedTransport
-from adapters.http import (
-    AddressRefused,
-    IPAddress,
-    Resolve,
-    is_local,
-    is_public,
-    resolve,
-    retry_after,
-    secret_bytes,
-    signed_headers,
-)
+from adapters.http import secret_bytes
 from adapters.ports.errors import Denied
+from adapters.webhooks import SecretKeys
 from workflows.jobs.records import WebhookAttempt, WebhookInput
 from workflows.jobs.webhooks import Circuit
 
@@ -62,7 +48,7 @@ class SqlWebhookSecrets:
         named: Mapping[str, Sequence[bytes]] | None = None,
     ) -> None:
         self._database = database
-        self._cipher = MultiFernet([Fernet(key) for key in keys]) if keys else None
+        self._keys = SecretKeys(keys)
         self._named = named or {}
 
     async def keep(self, job_id: str, secret: str) -> str:
@@ -72,9 +58,9 @@ class SqlWebhookSecrets:
             Denied: There is no key to keep it under; the message says what to set.
             Unavailable: The database is not available.
         """
-        if self._cipher is None:
+        if not self._keys.is_set:
             raise Denied(
-                "webhook_secret cannot be kept: DOCFLOW_JOBS_SECRET_KEY is not set; set it, or "
+                "webhook_secret cannot be kept: DOCFLOW_WEBHOOK_KEY is not set; set it, or "
                 "name a secret of DOCFLOW_JOBS_WEBHOOK_SECRETS as webhook_secret_name"
             )
         reference = f"{KEPT}{uuid.uuid4().hex}"
@@ -83,7 +69,7 @@ class SqlWebhookSecrets:
                 insert(webhook_secrets).values(
                     reference=reference,
                     job_id=job_id,
-                    encrypted=self._cipher.encrypt(secret_bytes(secret)),
+                    encrypted=self._keys.encrypt(secret_bytes(secret)),
                     created_at=datetime.now(UTC),
                 )
             )
@@ -108,16 +94,13 @@ class SqlWebhookSecrets:
         Raises:
             Unavailable: The database is not available.
         """
-        cipher = self._cipher
-        if cipher is None:
-            return False
         query = select(webhook_secrets.c.encrypted).where(webhook_secrets.c.job_id == job_id)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).scalars().all()
         known: list[bytes] = []
         for encrypted in rows:
-            with suppress(InvalidToken):
-                known.append(cipher.decrypt(encrypted))
+            with suppress(Denied):
+                known.append(self._keys.decrypt(encrypted))
         given = secret_bytes(secret)
         return bool(known) and not any(hmac.compare_digest(given, each) for each in known)
 
@@ -146,15 +129,7 @@ class SqlWebhookSecrets:
             encrypted = (await connection.execute(query)).scalar_one_or_none()
         if encrypted is None:
             raise Denied("the secret of the webhook is not kept any more")
-        if self._cipher is None:
-            raise Denied("the secret of the webhook cannot be read: set DOCFLOW_JOBS_SECRET_KEY")
-        try:
-            return [self._cipher.decrypt(encrypted)]
-        except InvalidToken:
-            raise Denied(
-                "the secret of the webhook was kept under a key that DOCFLOW_JOBS_SECRET_KEY "
-                "no longer holds; add it behind the new one, after a comma"
-            ) from None
+        return [self._keys.decrypt(encrypted)]
 
 
 class SqlWebhookLog:
@@ -267,93 +242,3 @@ def _delivery(row: Any) -> WebhookDelivery:
     order = WebhookInput.model_validate_json(row.ordered)
     result = WebhookAttempt.model_validate_json(row.result)
     return WebhookDelivery.of(order, row.sent_at, row.seconds, result)
-
-
-_REDIRECTS: Final = range(300, 400)
-
-
-class HttpWebhooks:
-    """Posts each message once, over a connection of its own.
-
-    Nothing is sent to an address that is not public; redirects are not followed; the body of an
-    answer is not read.
-
-    Args:
-        local: Loopback addresses may be posted to as well: for development.
-        resolve: Finds the addresses of a host.
-        tls: Certificates that are trusted; None: those of the machine.
-    """
-
-    def __init__(
-        self,
-        *,
-        local: bool = False,
-        resolve: Resolve = resolve,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._local = local
-        self._resolve = resolve
-        self._tls = tls
-
-    async def post(self, message: WebhookMessage) -> WebhookAnswer:
-        """Post one message, once."""
-        try:
-            async with asyncio.timeout(message.timeout):
-                status, headers = await self._post(message)
-        except TimeoutError:
-            return WebhookAnswer(problem=f"no answer within {message.timeout:g} s")
-        except AddressRefused as refusal:
-            return WebhookAnswer(problem=str(refusal), refused=True)
-        except UnicodeError:
-            return WebhookAnswer(problem="its host is not a name that can exist", refused=True)
-        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
-            # A connection whose encryption breaks off raises the error of its own library.
-            return WebhookAnswer(problem=_reason(error))
-        return _judged(status, headers)
-
-    async def _post(self, message: WebhookMessage) -> tuple[int, httpx.Headers]:
-        now = int(datetime.now(UTC).timestamp())
-        headers: Mapping[str, str] = {
-            "Content-Type": "application/json",
-            "User-Agent": "docflow",
-            **signed_headers(message.secrets, message.id, now, message.body),
-        }
-        request = httpx.Request(
-            "POST",
-            message.url,
-            content=message.body,
-            headers=headers,
-            extensions={"timeout": httpx.Timeout(message.timeout).as_dict()},
-        )
-        transport = GuardedTransport(self._permitted, self._resolve, self._tls)
-        # No client above it, which would read redirects and cookies, and might use a proxy that
-        # makes the connection to whatever address it likes.
-        async with transport:
-            answer = await transport.handle_async_request(request)
-            async with aclosing(answer):
-                return answer.status_code, answer.headers
-
-    def _permitted(self, address: IPAddress) -> bool:
-        return is_public(address) or (self._local and is_local(address))
-
-
-def _judged(status: int, headers: httpx.Headers) -> WebhookAnswer:
-    if 200 <= status < 300:
-        return WebhookAnswer(status)
-    problem = f"answered {status}"
-    if status in _REDIRECTS:
-        problem += ", a redirect, which is not followed"
-    return WebhookAnswer(status, retry_after(headers.get("Retry-After")), problem)
-
-
-def _reason(error: Exception) -> str:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not accepted: {cause.verify_message}"
-        cause = cause.__cause__ or cause.__context__
-    if isinstance(error, httpx.RemoteProtocolError):
-        return "what it answered is not HTTP"
-    if isinstance(error, ssl.SSLError):
-        return f"its encryption broke off: {error.reason or type(error).__name__}"
-    return f"cannot be reached: {type(error).__name__}"

@@ -6,13 +6,15 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.jobs.ports import WebhookAnswer, WebhookDelivery, WebhookMessage, Webhooks
+from activities.jobs.ports import WebhookDelivery, Webhooks
 from activities.jobs.store import SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog, SqlWebhookSecrets
 from activities.shared.failures import translate_failures
 from adapters.ports.errors import Denied
+from adapters.webhooks import WebhookAnswer, WebhookMessage
 from workflows.jobs.records import DELIVER_WEBHOOK, WebhookAttempt, WebhookInput
-from workflows.jobs.webhooks import InvalidReceiver, body_of, check_receiver, host_of
+from workflows.jobs.webhooks import body_of
+from workflows.shared.webhook_addresses import InvalidReceiver, check_receiver, host_of
 
 _GONE: Final = 410
 _RECORD_SECONDS: Final = 5.0

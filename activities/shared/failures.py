@@ -17,7 +17,15 @@ heartbeat and continues behind what is committed.
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -355,6 +363,17 @@ LOST_SILENTLY: Final = 200
 def day_of_step() -> date:
     """Return the day on which this step was first scheduled: the same at every attempt."""
     return activity.info().scheduled_time.date()
+
+
+async def all_of(calls: Iterable[Coroutine[Any, Any, R]]) -> list[R]:
+    """Results of calls made side by side; the first failure, when all of them have ended."""
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    results: list[R] = []
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        results.append(outcome)
+    return results
 
 
 class Heartbeater:

@@ -21,6 +21,7 @@ from activities.spreadsheets.column_matching import (
     column_name,
     column_titles,
     find_header,
+    has_rivals,
     match_columns,
     rows_above,
 )
@@ -389,6 +390,7 @@ class SpreadsheetAnalysis:
                 hidden=top.hidden(columns),
                 row_keys=tuple(kind.needed_keys),
                 needs_all_columns=kind.declared is not None and kind.declared.unmapped == "refuse",
+                has_rivals=has_rivals(columns),
             )
             preview = top.preview(titles, columns, {each.name: each for each in fields})
             await self._store.save_analysis(order, analysis, preview, work.version)

@@ -392,6 +392,16 @@ def match_columns(
     return tuple(mappings)
 
 
+def has_rivals(columns: Sequence[ColumnMapping]) -> bool:
+    """Whether a column without a field names one that another column has."""
+    taken = {each.target for each in columns if each.target is not None}
+    return any(
+        each.status is MappingStatus.UNMATCHED
+        and not taken.isdisjoint(field.name for field in each.alternatives)
+        for each in columns
+    )
+
+
 def _words_of_header(header: str) -> str:
     """A header, "" for a column that has none."""
     return "" if _UNNAMED.fullmatch(header) else header

@@ -150,6 +150,7 @@ class SqlSpreadsheetStatuses:
             return None
         return UndoView(
             state=row.undo_state,
+            reason=row.undo_reason,
             deleted=row.undo_deleted,
             restored=row.undo_restored,
             left_alone=row.undo_left_alone,

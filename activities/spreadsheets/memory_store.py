@@ -109,6 +109,8 @@ async def learn_columns(
     by: str,
 ) -> None:
     """Keep what people chose for columns, and which they left out."""
+    if opened.row.remembers is False:
+        return
     rows = {
         header_key(clean(column.header)): {
             "organisation_id": opened.row.organisation_id,
@@ -132,6 +134,8 @@ async def learn_values(
 ) -> None:
     """Keep what people chose for values, and which they left empty; of two spellings the later
     one wins."""
+    if opened.row.remembers is False:
+        return
     values = spreadsheet_values
     chosen = await connection.execute(
         select(values.c.field, values.c.value, values.c.target_id, values.c.target_name)
@@ -321,6 +325,8 @@ async def learn(
     One that is about no column, as a constant for a field without one, is true of files with the
     same headers at most, and is remembered for those.
     """
+    if opened.row.remembers is False:
+        return
     rows: dict[str, dict[str, Any]] = {}
     shape = _shape(headers.values())
     for position, each in enumerate(edits):

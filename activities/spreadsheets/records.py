@@ -8,6 +8,7 @@ from typing import Annotated, Final, Generic, Self, TypeVar
 
 from pydantic import Field, PlainSerializer, SerializationInfo, computed_field
 
+from adapters.database.models.spreadsheets import TARGETS
 from workflows.shared.contracts import BlobRef, PlainRecord, not_served, served
 from workflows.spreadsheets.decisions import record_title
 from workflows.spreadsheets.mappings import (
@@ -322,6 +323,14 @@ class SpreadsheetRow(PlainRecord):
     context_name: Annotated[
         str | None, served("Name of the event, period or race; in lists alone", "City Marathon")
     ] = None
+    type_changed: Annotated[
+        bool,
+        served(
+            "Another version of its declared type is in force by now, and the import keeps its "
+            "own; not in lists",
+            False,
+        ),
+    ] = False
 
     @computed_field(description="Rows with an outcome", examples=[148])
     @property
@@ -556,6 +565,15 @@ class UndoConflict(PlainRecord):
         """What the row is to people, as `Person`."""
         return record_title(self.table)
 
+    @computed_field(
+        description="Natural key of the row; null: docflow knows it by a number alone",
+        examples=[None],
+    )
+    @property
+    def key(self) -> str | None:
+        """Natural key of the row; None: docflow knows it by a number alone."""
+        return None if self.table in TARGETS else self.row_id
+
 
 class UndoPreview(UndoCounts):
     """What an undo would do now."""
@@ -569,6 +587,10 @@ class UndoView(UndoPreview):
     """How far an undo has come."""
 
     state: Annotated[UndoState, served("How far it has come", "RUNNING")]
+    reason: Annotated[
+        str | None,
+        served("If it is RUNNING: why it waits for a retry; if it has FAILED: why", None),
+    ] = None
     by: Annotated[str | None, served("Who asked for it", "anna@example.org")]
     requested_at: Annotated[
         datetime | None, served("When it was asked for", "2026-01-05T09:00:00Z")

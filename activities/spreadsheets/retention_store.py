@@ -114,7 +114,7 @@ async def purge(connection: AsyncConnection, uuid: str, now: datetime) -> bool:
     await import_rows.pseudonymise(connection, opened.row.workflow_id)
     blank: dict[str, Any] = dict.fromkeys(("filename", "by", "assignee"), "")
     absent = ("source", "notify", "link", "fingerprint", "reason", "layout", "preview", "fields")
-    gone = dict.fromkeys((*absent, "report", "undo_by"))
+    gone = dict.fromkeys((*absent, "report", "undo_by", "undo_reason"))
     await save(connection, opened, {**blank, **gone, "parked": 0, "purged_at": now})
     return True
 
@@ -145,7 +145,12 @@ async def purge_journals(connection: AsyncConnection, before: datetime, limit: i
     await connection.execute(
         update(imports)
         .where(imports.c.id.in_(ids))
-        .values(journal_purged_at=datetime.now(UTC), undo_by=None, revision=imports.c.revision + 1)
+        .values(
+            journal_purged_at=datetime.now(UTC),
+            undo_by=None,
+            undo_reason=None,
+            revision=imports.c.revision + 1,
+        )
     )
     return len(ids)
 
@@ -208,7 +213,11 @@ async def terminate(
     if run == undo_id(uuid):
         if opened.row.undo_state != UndoState.RUNNING.value:
             return False
-        values = {"undo_state": UndoState.TERMINATED.value, "undo_finished_at": now}
+        values = {
+            "undo_state": UndoState.TERMINATED.value,
+            "undo_reason": None,
+            "undo_finished_at": now,
+        }
     else:
         if opened.ended:
             return False

@@ -45,6 +45,7 @@ from workflows.spreadsheets.reviews import (
     Constant,
     Exclude,
     Join,
+    Move,
     ReviewChanged,
     ReviewEffect,
     ReviewExample,
@@ -249,7 +250,7 @@ def _refuse(new: ReviewOperation, operations: Sequence[ReviewOperation], plan: P
             wanted = set(fields)
             if wanted - known:
                 raise refused(f"there is no field {', '.join(sorted(wanted - known))}")
-        case Join(field=name) | Constant(field=str(name)):
+        case Join(field=name) | Move(field=name) | Constant(field=str(name)):
             if name not in known:
                 raise refused(f"there is no field {name}")
         case Exclude():

@@ -578,10 +578,11 @@ class SqlReviewViews:
         async with self._database.reading() as connection:
             return list((await connection.execute(paged(query, page, size))).scalars())
 
-    async def all_problem_lines(self, uuid: str) -> Sequence[int]:
-        """Every row with a problem, in the order of the file."""
+    async def all_problem_lines(self, uuid: str, column: int | None = None) -> Sequence[int]:
+        """Every row with a problem, in the order of the file; in one column, if it is given."""
         problems = spreadsheet_review_problems
-        query = select(problems.c.line).distinct().where(*_mine(uuid)).order_by(problems.c.line)
+        mine = _mine(uuid, column)
+        query = select(problems.c.line).distinct().where(*mine).order_by(problems.c.line)
         async with self._database.reading() as connection:
             return list((await connection.execute(query)).scalars())
 

@@ -388,10 +388,16 @@ class SpreadsheetUndoSteps:
                 raise UndoRefused(refusal)
             await self._store.settle(order.uuid)
             chunks = 0
-            while await self._store.undo_chunk(order.uuid):
+            while await self._store.undo_chunk(order):
                 chunks += 1
                 heart.beat(ChunksUndone(chunks=chunks))
-            return await self._store.end_undo(order.uuid)
+            return await self._store.end_undo(order)
+
+    @activity.defn(name="spreadsheets.park_undo")
+    @translate_failures
+    async def park_undo(self, order: FailedUndo) -> None:
+        """Note why an undo waits for a person; of one that has ended, nothing is noted."""
+        await self._store.park_undo(order)
 
     @activity.defn(name="spreadsheets.fail_undo")
     @translate_failures

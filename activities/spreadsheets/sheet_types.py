@@ -16,6 +16,7 @@ from adapters.types.files import (
 )
 from adapters.types.references import referred_by, table_of
 from adapters.types.store import SqlDeclaredTypes
+from workflows.shared.declared_fields import meant
 from workflows.shared.declared_types import DeclaredType
 from workflows.shared.errors import RuleViolation
 
@@ -84,7 +85,8 @@ class SheetTypes:
         known = {each.name: each for each in await self.every()}
         if name in known:
             return known[name]
-        raise RuleViolation(f"there is no import type {name}; there are {', '.join(known)}")
+        listed = f"{meant(name, known)}there are {', '.join(known)}"
+        raise RuleViolation(f"there is no import type {name}; {listed}")
 
     async def written_by(self, name: str, digest: str | None = None) -> Sequence[DeclaredType]:
         """The declared types of the rows that an upload writes, if they are no people's or clubs'.

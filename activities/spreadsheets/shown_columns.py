@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 from workflows.shared.amounts import count_currencies
-from workflows.shared.cells import Cell
+from workflows.shared.cells import Cell, is_filled
 from workflows.shared.conversion import ticks_of
 from workflows.shared.durations import hours_of
 from workflows.shared.fields import NUMBERS, ColumnKind, FieldSpec
 from workflows.shared.notations import Notation
 from workflows.shared.shares import Shares
+from workflows.spreadsheets.mappings import ColumnMapping, MappingStatus
+from workflows.spreadsheets.runs import UNUSED, UnusedCells
 
 
 class ShownColumns:
@@ -66,3 +69,34 @@ class ShownColumns:
             self.shares[name].add(cells(place))
         for name, place in self._amounts.items():
             count_currencies(cells(place), self.currencies[name])
+
+
+class UnusedColumns:
+    """Counts what columns hold that mean nothing so far.
+
+    Args:
+        columns: Those of the file, or none.
+    """
+
+    def __init__(self, columns: Sequence[ColumnMapping]) -> None:
+        self._columns = [each for each in columns if each.status is MappingStatus.UNMATCHED]
+        self._values = Counter[int]()
+
+    def add(self, cells: Sequence[Cell]) -> None:
+        """Look at the next row."""
+        for each in self._columns:
+            if each.index < len(cells) and is_filled(cells[each.index]):
+                self._values[each.index] += 1
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._values.clear()
+
+    def found(self) -> tuple[UnusedCells, ...]:
+        """The first of those that hold something, and one more if there are others."""
+        every = (
+            UnusedCells(index=each.index, values=self._values[each.index])
+            for each in self._columns
+            if self._values[each.index]
+        )
+        return tuple(islice(every, UNUSED + 1))

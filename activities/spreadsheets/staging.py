@@ -28,7 +28,7 @@ from activities.shared.scratch import SeenKeys, fetched, scratch_folder
 from activities.spreadsheets.entities import ImportContext
 from activities.spreadsheets.file_people import FilePeople
 from activities.spreadsheets.sheet_types import SheetTypes
-from activities.spreadsheets.shown_columns import ShownColumns
+from activities.spreadsheets.shown_columns import ShownColumns, UnusedColumns
 from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.validation import (
@@ -338,6 +338,7 @@ class SpreadsheetStaging:
             hidden_lines=listed_lines(writing.hidden),
             skipped_rows=skipped,
             asks_about_skipped=asks and skipped > 0,
+            unused=writing.unused.found(),
         )
 
     async def _write(
@@ -364,6 +365,7 @@ class _Writing:
 
     Attributes:
         rows: Rows staged so far.
+        unused: Columns that mean nothing so far.
         hidden: Lines of rows among them that the owner's program does not show, once all are read.
         skipped: Rows that are no people, or may be none, once all are read.
         width: Cells that a row of a text table may have, once all are read; 0: any number.
@@ -390,6 +392,8 @@ class _Writing:
         self.hidden: Sequence[int] = ()
         self.skipped: Sequence[SkippedRow] = ()
         self._no_people = self._begin_skipped()
+        # A person sees the columns, unless the import goes straight through.
+        self.unused = UnusedColumns(work.columns if work.order.auto_start else ())
 
     def _begin_skipped(self) -> SkippedRows:
         kind = self._kind
@@ -424,6 +428,7 @@ class _Writing:
             if line > header and not is_blank(cells):
                 write(staged_line(line, cells))
                 self._no_people.add(line, cells)
+                self.unused.add(cells)
                 self.rows += 1
             if seen % _ROWS_BETWEEN_LOOKS == 0 and time.monotonic() > ends:
                 return False
@@ -448,6 +453,7 @@ class _Writing:
         self._file.truncate()
         self._is_filled, self.rows = True, 0
         self._no_people = self._begin_skipped()
+        self.unused.forget()
         self._source = filled_down(self._table.rows(), begins, _fills)
         return True
 

@@ -1,6 +1,6 @@
 """Spreadsheets in the database."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from functools import partial
@@ -109,6 +109,7 @@ async def open_import(
             auto_start=order.auto_start,
             dry_run=order.dry_run,
             fingerprint=None if order.fingerprint is None else clean(order.fingerprint),
+            remembers=order.remembers,
             link=None if order.link is None else clean(order.link),
             state=SpreadsheetState.UPLOADED.value,
             state_since=now,
@@ -501,19 +502,24 @@ class SqlSpreadsheetStore:
         async with self._database.transaction() as connection:
             return await undo_store.begin_undo(connection, order)
 
-    async def preview_undo(self, uuid: str) -> UndoPreview:
-        """What an undo would do now, and the first rows that it would leave alone and why."""
+    async def preview_undo(self, uuid: str, lines: Collection[int] = ()) -> UndoPreview:
+        """What an undo would do now, and the first rows that it would leave alone and why.
+
+        Args:
+            uuid: The import.
+            lines: Rows of the file that would be taken back; none: all of them.
+        """
         found = UndoPreview()
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
-                found = await undo_store.preview(connection, uuid)
+                found = await undo_store.preview(connection, uuid, frozenset(lines))
                 raise _RolledBack
         return found
 
-    async def undo_chunk(self, uuid: str) -> bool:
+    async def undo_chunk(self, order: UndoInput) -> bool:
         """Take back the newest chunk that is not taken back yet; False: there is none."""
         async with self._targets.turns, self._database.transaction() as connection:
-            return await undo_store.undo_chunk(connection, uuid, self._targets)
+            return await undo_store.undo_chunk(connection, order, self._targets)
 
     async def settle(self, uuid: str) -> None:
         """Take back what went into a table of a team and was never noted, because a worker died.
@@ -529,16 +535,21 @@ class SqlSpreadsheetStore:
                 run, mark = elsewhere.run_name(uuid), opened.mark
                 await self._targets.settle(declared, run, partial(elsewhere.is_noted, mark))
 
-    async def end_undo(self, uuid: str) -> UndoResult:
+    async def end_undo(self, order: UndoInput) -> UndoResult:
         """Mark an import as undone; what was done and what was left alone."""
         async with self._database.transaction() as connection:
-            done = await undo_store.end_undo(connection, uuid)
-            opened = await lock_known(connection, uuid)
+            done = await undo_store.end_undo(connection, order)
+            opened = await lock_known(connection, order.uuid)
             declared = await elsewhere.type_elsewhere(connection, opened)
         if declared is not None:
-            name = elsewhere.undo_name(uuid, opened.row.undo_attempts or 1)
+            name = elsewhere.undo_name(order.uuid, opened.row.undo_attempts or 1)
             await self._forget(declared, name)
         return done
+
+    async def park_undo(self, order: FailedUndo) -> None:
+        """Note why an undo that is under way waits for a person."""
+        async with self._database.transaction() as connection:
+            await undo_store.park_undo(connection, order)
 
     async def fail_undo(self, order: FailedUndo) -> None:
         """Mark an undo that is under way as failed, with the reason."""

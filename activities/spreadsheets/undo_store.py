@@ -6,7 +6,7 @@ A row is taken back only when everything still is as the import left it, in the 
 import wrote. One of which anything was changed since, or is referred to by others, is left alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -153,21 +153,39 @@ async def take_back_there(
     return TakenBack(created, found.restored - created, conflicts)
 
 
-def _left_rows(images: Images, conflicts: Sequence[Conflict]) -> Images:
-    """Images of the rows that were left alone."""
-    blocked = {line for line, *_ in conflicts}
-    kept = {id for _, _, id, _ in conflicts}
-    left = (
+def _parted(
+    images: Images, is_line: Callable[[int], bool], is_removed: Callable[[Identity], bool]
+) -> Images:
+    """Images of some lines of the file, and of some rows that the file lacked."""
+    parts = (
         TableImages(
             each.table,
             each.columns,
-            [row for row in each.created if row[0] in blocked],
-            [image for image in each.updated if image.line in blocked],
-            [row for row in each.deleted if row[0] in kept],
+            [row for row in each.created if is_line(row[0])],
+            [image for image in each.updated if is_line(image.line)],
+            [row for row in each.deleted if is_removed(row[0])],
         )
         for each in images
     )
-    return [each for each in left if not each.is_empty]
+    return [each for each in parts if not each.is_empty]
+
+
+def _chosen(images: Images, lines: Collection[int]) -> Images:
+    """Images of the lines that are to be taken back; no lines: of everything."""
+    if not lines:
+        return images
+    return _parted(images, frozenset(lines).__contains__, lambda _: False)
+
+
+def _left_rows(images: Images, lines: Collection[int], conflicts: Sequence[Conflict]) -> Images:
+    """Images of the rows that were not to be taken back, or were left alone."""
+    blocked = {line for line, *_ in conflicts}
+    kept = {id for _, _, id, _ in conflicts}
+    return _parted(
+        images,
+        lambda line: line in blocked or bool(lines and line not in lines),
+        lambda id: id in kept or bool(lines),
+    )
 
 
 async def _look(connection: AsyncConnection, images: TableImages, table: Table, run: str) -> _Found:
@@ -312,8 +330,13 @@ async def begin_undo(connection: AsyncConnection, order: UndoInput) -> str | Non
     if opened is None or opened.row.organisation_id != order.organisation_id:
         return "there is no such import"
     row = opened.row
+    is_same = (row.undo_lines or []) == list(order.lines)
     if row.undo_state == UndoState.RUNNING.value:
+        if not is_same:
+            return "an undo of other rows of this import is under way; wait until it has ended"
         await _note_retries(connection, opened, order)
+        if order.retried_by:
+            await save(connection, opened, {"undo_reason": None})
         return None
     if row.undo_requested_at == order.requested_at and row.undo_state in _DONE:
         # The same request again: its worker died before it could report the result.
@@ -321,23 +344,26 @@ async def begin_undo(connection: AsyncConnection, order: UndoInput) -> str | Non
     refusal = await _refusal_of_type(connection, opened) or _refusal(opened, order)
     if refusal is not None:
         return refusal
-    line = DecisionRecord(kind="undo", decision="import", by=order.by, at=order.requested_at)
+    what = f"{len(order.lines)} rows" if order.lines else "import"
+    line = DecisionRecord(kind="undo", decision=what, by=order.by, at=order.requested_at)
     await import_rows.add(connection, row.workflow_id, [line])
     # Of rows that an earlier undo left alone it is found out anew.
     conflicts = spreadsheet_undo_conflicts
     await connection.execute(delete(conflicts).where(conflicts.c.import_id == opened.id))
-    resumes = row.undo_state in (UndoState.FAILED.value, UndoState.TERMINATED.value)
+    resumes = is_same and row.undo_state in (UndoState.FAILED.value, UndoState.TERMINATED.value)
     attempts = row.undo_attempts or 0
     await save(
         connection,
         opened,
         {
             "undo_state": UndoState.RUNNING.value,
+            "undo_reason": None,
             "undo_by": clean(order.by),
             "undo_requested_at": order.requested_at,
             "undo_finished_at": None,
             "undo_attempts": attempts if resumes and attempts else attempts + 1,
             "undo_left_alone": 0,
+            "undo_lines": list(order.lines) or None,
         },
     )
     return None
@@ -400,13 +426,13 @@ async def _note_retries(
     await import_rows.add(connection, opened.row.workflow_id, lines)
 
 
-async def undo_chunk(connection: AsyncConnection, uuid: str, targets: TargetTables) -> bool:
+async def undo_chunk(connection: AsyncConnection, order: UndoInput, targets: TargetTables) -> bool:
     """Take back the newest chunk that is not taken back yet; False: there is none."""
-    opened = await lock_known(connection, uuid)
+    opened = await lock_known(connection, order.uuid)
     if opened.row.undo_state != UndoState.RUNNING.value:
         return False
     attempt = opened.row.undo_attempts or 1
-    done = await _next_chunk(connection, opened, attempt, targets)
+    done = await _next_chunk(connection, opened, attempt, targets, frozenset(order.lines))
     if done is None:
         return False
     deleted, restored, conflicts = done
@@ -423,8 +449,13 @@ async def undo_chunk(connection: AsyncConnection, uuid: str, targets: TargetTabl
     return True
 
 
-async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
+async def preview(connection: AsyncConnection, uuid: str, lines: Collection[int]) -> UndoPreview:
     """What an undo would do. It is done here: the caller rolls the transaction back.
+
+    Args:
+        connection: In a transaction.
+        uuid: The import.
+        lines: Rows of the file that would be taken back; none: all of them.
 
     Raises:
         RuleViolation: The rows are not in docflow's own tables.
@@ -436,7 +467,7 @@ async def preview(connection: AsyncConnection, uuid: str) -> UndoPreview:
     attempt = (opened.row.undo_attempts or 0) + 1
     deleted = restored = 0
     conflicts: list[Conflict] = []
-    while (done := await _next_chunk(connection, opened, attempt, None)) is not None:
+    while (done := await _next_chunk(connection, opened, attempt, None, lines)) is not None:
         deleted, restored = deleted + done[0], restored + done[1]
         conflicts += done[2]
     return UndoPreview(
@@ -460,6 +491,7 @@ async def _next_chunk(
     opened: LockedImport,
     attempt: int,
     targets: TargetTables | None,
+    lines: Collection[int],
 ) -> tuple[int, int, Sequence[Conflict]] | None:
     """Take back what can be of the newest chunk that this attempt has not looked at.
 
@@ -468,6 +500,7 @@ async def _next_chunk(
         opened: The import.
         attempt: Which one it is.
         targets: Tables of teams; None: the rows are in docflow's own.
+        lines: Rows of the file that are taken back; none: all of them.
     """
     journal = spreadsheet_journal
     newest = (
@@ -484,14 +517,17 @@ async def _next_chunk(
     declared = await known_table(connection, row.import_type, row.type_digest)
     now, names = await _present(connection, opened, declared)
     images = unpack(chunk.images, now)
-    if declared is not None and declared.target is not None and targets is not None:
+    chosen = _chosen(images, lines)
+    if not chosen:
+        done = TakenBack()
+    elif declared is not None and declared.target is not None and targets is not None:
         step = (elsewhere.undo_name(opened.row.uuid, attempt), f"{chunk.round}/{chunk.chunk}")
-        done = await take_back_there(targets, declared, step, images)
+        done = await take_back_there(targets, declared, step, chosen)
     else:
         await bulk.expect_lookups(connection)
-        present = [renamed(each, names) for each in images]
+        present = [renamed(each, names) for each in chosen]
         done = await take_back(connection, present, now, row.workflow_id)
-    left = _left_rows(images, done.conflicts)
+    left = _left_rows(images, lines, done.conflicts)
     change: dict[str, Any] = {"undone": not left, "attempt": attempt}
     if left:
         change["images"] = pack(left)
@@ -537,9 +573,9 @@ def _rows(conflicts: Sequence[Conflict]) -> int:
     return len({line or shown_identity(id) for line, _, id, _ in conflicts})
 
 
-async def end_undo(connection: AsyncConnection, uuid: str) -> UndoResult:
+async def end_undo(connection: AsyncConnection, order: UndoInput) -> UndoResult:
     """Mark an import as undone, once every chunk was looked at."""
-    opened = await lock_known(connection, uuid)
+    opened = await lock_known(connection, order.uuid)
     row, journal = opened.row, spreadsheet_journal
     state = UndoState(row.undo_state or UndoState.FAILED.value)
     if state is UndoState.RUNNING:
@@ -552,20 +588,28 @@ async def end_undo(connection: AsyncConnection, uuid: str) -> UndoResult:
             state = UndoState.UNDONE_PARTLY
         else:
             state = UndoState.UNDONE
-        await people_store.forget(connection, opened.id)
+        if not order.lines:
+            await people_store.forget(connection, opened.id)
         await save(
             connection,
             opened,
             {"undo_state": state.value, "undo_finished_at": datetime.now(UTC)},
         )
     return UndoResult(
-        uuid=uuid,
+        uuid=order.uuid,
         state=state,
         counts=UndoCounts(
             deleted=row.undo_deleted, restored=row.undo_restored, left_alone=row.undo_left_alone
         ),
         problems=await _first_problems(connection, opened),
     )
+
+
+async def park_undo(connection: AsyncConnection, order: FailedUndo) -> None:
+    """Note why an undo that is under way waits for a person."""
+    opened = await lock(connection, order.uuid)
+    if opened is not None and opened.row.undo_state == UndoState.RUNNING.value:
+        await save(connection, opened, {"undo_reason": clean(order.reason)})
 
 
 async def fail_undo(connection: AsyncConnection, order: FailedUndo) -> None:
@@ -577,7 +621,11 @@ async def fail_undo(connection: AsyncConnection, order: FailedUndo) -> None:
         kind="undo", subject=clean(order.reason)[:200], decision="failed", by=order.by, at=order.at
     )
     await import_rows.add(connection, opened.row.workflow_id, [line])
-    values = {"undo_state": UndoState.FAILED.value, "undo_finished_at": order.at}
+    values = {
+        "undo_state": UndoState.FAILED.value,
+        "undo_reason": clean(order.reason),
+        "undo_finished_at": order.at,
+    }
     await save(connection, opened, values)
 
 

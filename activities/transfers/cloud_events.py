@@ -7,6 +7,7 @@ that lacks a field without which no route can be found is garbage.
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn, cast
@@ -20,6 +21,8 @@ from workflows.transfers.events import (
     CHAIN,
     DEPTH,
     EVENT_BYTES,
+    LARGEST_ORGANISATION,
+    ORGANISATION,
     VISITED,
     FileNotice,
     TransferStatus,
@@ -57,6 +60,8 @@ class EventHead:
     """SHA-256 of the canonical event; of the text, where it is none."""
     account_id: str | None = None
     """None: it names none."""
+    organisation_id: int | None = None
+    """None: it names none, or nothing that could be one."""
     name: str | None = None
     """Source and id, for people; None: it lacks one of them."""
 
@@ -73,9 +78,21 @@ def head_of(body: str) -> EventHead:
     source, id = event.get("source"), event.get("id")
     account = _data_of(event).get(ACCOUNT)
     account = account if isinstance(account, str) and account else None
+    organisation: int | None = None
+    with suppress(NoEvent):
+        organisation = _organisation_of(event)
     if not (isinstance(source, str) and source and isinstance(id, str) and id):
-        return EventHead(transfer_id_of("", digest), digest, account)
-    return EventHead(transfer_id_of(source, id), digest, account, f"{source} {id}")
+        return EventHead(transfer_id_of("", digest), digest, account, organisation)
+    return EventHead(transfer_id_of(source, id), digest, account, organisation, f"{source} {id}")
+
+
+def with_organisation(body: str, organisation_id: int) -> str:
+    """A message that names its organisation; one that is no event stays as it is."""
+    try:
+        event = _object_of(body)
+    except NoEvent:
+        return body
+    return json.dumps({**event, ORGANISATION: organisation_id}, ensure_ascii=False)
 
 
 def read_event(body: str, arrived: datetime) -> FileNotice:
@@ -113,6 +130,7 @@ def read_event(body: str, arrived: datetime) -> FileNotice:
         type=values["type"],
         subject=values["subject"],
         account_id=account,
+        organisation_id=_organisation_of(event),
         time=(time or arrived).astimezone(UTC),
         time_given=time is not None,
         data=data,
@@ -181,14 +199,27 @@ def _data_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return cast(dict[str, Any], data) if isinstance(data, dict) else {}
 
 
+def _organisation_of(event: Mapping[str, Any]) -> int | None:
+    if event.get(ORGANISATION) is None:
+        return None
+    organisation = _whole_number(event, ORGANISATION)
+    if not 1 <= organisation <= LARGEST_ORGANISATION:
+        _refuse(f"{ORGANISATION} is not the id of an organisation")
+    return organisation
+
+
 def _depth_of(event: Mapping[str, Any]) -> int:
-    depth = event.get(DEPTH, 0)
+    return _whole_number(event, DEPTH)
+
+
+def _whole_number(event: Mapping[str, Any], name: str) -> int:
+    number = event.get(name, 0)
     # Extensions may be sent as texts.
-    if isinstance(depth, str) and depth.isdecimal() and len(depth) < _DIGITS:
-        depth = int(depth)
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
-        _refuse(f"{DEPTH} is not a whole number")
-    return depth
+    if isinstance(number, str) and number.isdecimal() and len(number) < _DIGITS:
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        _refuse(f"{name} is not a whole number")
+    return number
 
 
 def _visited_of(event: Mapping[str, Any]) -> tuple[str, ...]:

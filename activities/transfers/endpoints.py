@@ -475,7 +475,7 @@ async def stopped_by(
 ) -> PartnerAway:
     """Stop a partner whose server shows an unknown key; the failure of the step that saw it."""
     name = partner.name
-    sentence = f"{error}; if that is right: docflow partner key accept {name}"[:500]
+    sentence = f"{error}; if that is right: docflow partner key add {name}"[:500]
     # Refused where another run was faster, or a person has changed the record: the next attempt
     # sees it.
     with suppress(RuleViolation):

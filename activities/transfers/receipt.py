@@ -71,6 +71,7 @@ class JobClosing:
                 digest=job.digest,
                 receipt=closing.receipt,
                 kept=_kept(closing),
+                size=closing.size,
             )
         )
 

@@ -27,6 +27,9 @@ class _Event(PlainRecord):
     source: Annotated[str, served("Source of the event", "TMS.Route")]
     event_id: Annotated[str, served("Id of the event", "1047")]
     account_id: Annotated[str | None, served("Account that it is about", "TMS001")] = None
+    organisation_id: Annotated[
+        int | None, served("Organisation that it belongs to; null: the installation", 3)
+    ] = None
     type: Annotated[str | None, served("Type of the event", "Succeeded")] = None
     subject: Annotated[str | None, served("Subject of the event", "File Upload")] = None
     file: Annotated[str | None, served("Name of the file", "routes.csv.pgp")] = None
@@ -62,6 +65,7 @@ class _Event(PlainRecord):
             source=event.source,
             event_id=event.id,
             account_id=event.account_id,
+            organisation_id=event.organisation_id,
             type=event.type,
             subject=event.subject,
             file=file or file_of(event),
@@ -85,6 +89,8 @@ class Transfer(_Event):
         BlobRef | None, served("The blob of its receipt, with its SHA-256; null: none yet", None)
     ] = None
     kept: Annotated[KeptTransfer | None, not_served()] = None
+    size: Annotated[int | None, not_served()] = None
+    """Bytes that it has read."""
     link: Annotated[str | None, not_served()] = None
     """To its run in the Web UI."""
 

@@ -47,8 +47,9 @@ from adapters.database.models.transfers import (
     transfer_turns,
     transfers,
 )
-from adapters.database.records import SqlOldRows, clean, record_of
+from adapters.database.records import SqlOldRows, clean, is_visible, record_of
 from adapters.ports.records import OpenRow
+from workflows.shared.runs import Visible
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.routes import RouteRemark, RouteRule, require_unchanged
 from workflows.transfers.runs import file_job_id
@@ -330,7 +331,10 @@ async def terminate(
 
 
 _TRAIL: Final = ("transfer_id", "at", "status", "queue", "job", "file", "reason", "by")
-_KEPT: Final = ("account_id", "type", "subject", "queue", "job", "file", "run", "receipt", "kept")
+_KEPT: Final = (
+    *("account_id", "organisation_id", "type", "subject", "queue", "job", "file"),
+    *("run", "receipt", "kept", "size"),
+)
 """What a row that leaves it out does not change."""
 _SAME: Final = ("status", "queue", "job", "reason", "by", "run")
 _SUCCEEDED: Final = TransferStatus.SUCCEEDED.value
@@ -507,14 +511,19 @@ class SqlTransferStore:
         found = await self._rows(select(transfers).where(transfers.c.transfer_id == transfer_id))
         return found[0] if found else None
 
-    async def find(self, beginning: str) -> Sequence[Transfer]:
-        """Transfers whose id begins so (8 hex digits and more), the newest first; at most 10."""
+    async def find(self, beginning: str, visible: Visible | None = None) -> Sequence[Transfer]:
+        """Transfers whose id begins so (8 hex digits and more), the newest first; at most 10.
+
+        Args:
+            beginning: Of the id.
+            visible: Which of them a person may see; None: all.
+        """
         text = beginning.lower()
         if len(text) < _PREFIX or set(text) - set("0123456789abcdef"):
             return ()
         # A range, which the index of any collation answers; `g` comes after every hex digit.
         id = transfers.c.transfer_id
-        query = select(transfers).where(id >= text, id < f"{text}g")
+        query = _seen(visible).where(id >= text, id < f"{text}g")
         return await self._rows(query.order_by(transfers.c.at.desc()).limit(_FOUND))
 
     async def trail(self, transfer_id: str) -> Sequence[TransferState]:
@@ -531,6 +540,7 @@ class SqlTransferStore:
         self,
         *,
         limit: int,
+        visible: Visible | None = None,
         status: TransferStatus | None = None,
         queue: str | None = None,
         account_id: str | None = None,
@@ -542,6 +552,7 @@ class SqlTransferStore:
 
         Args:
             limit: At most so many.
+            visible: Which of them a person may see; None: all.
             status: Only those in this state.
             queue: Only those of this queue.
             account_id: Only those of this account.
@@ -550,7 +561,7 @@ class SqlTransferStore:
             behind: Id of the last transfer of a page, which changed at `before`: those of that
                 very moment that come behind it as well.
         """
-        query = select(transfers).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
+        query = _seen(visible).order_by(transfers.c.at.desc(), transfers.c.transfer_id)
         for column, value in (
             (transfers.c.status, status and status.value),
             (transfers.c.queue, queue),
@@ -588,6 +599,12 @@ class SqlTransferStore:
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings()
             return [record_of(Transfer, row, ("receipt", "kept")) for row in found]
+
+
+def _seen(visible: Visible | None) -> Select[Any]:
+    query = select(transfers)
+    organisation = transfers.c.organisation_id
+    return query if visible is None else query.where(is_visible(organisation, visible))
 
 
 _ENDED_STATES: Final = transfers.c.status.not_in(OPEN)

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from sqlalchemy import ColumnElement, RowMapping, Table, func, or_, select, true, update
+from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from adapters.database.engine import Database
 from adapters.database.models.access import api_tokens, audit
 from adapters.database.models.runs import runs
-from adapters.database.records import SqlOldRows, clean
+from adapters.database.records import SqlOldRows, clean, is_visible
 from adapters.ports.access import (
     PREFIX,
     USE_NOTED_EACH,
@@ -18,8 +18,10 @@ from adapters.ports.access import (
     ApiToken,
     AuditEntry,
     AuditFilter,
+    UploadGrant,
     hash_of,
 )
+from workflows.shared.runs import Visible
 
 _LONGEST: Final = 1_000
 """Characters of a text that is kept."""
@@ -99,6 +101,7 @@ class SqlApiTokens:
         secret: str,
         made_by: str,
         expires_at: datetime | None,
+        upload: UploadGrant | None = None,
     ) -> ApiToken:
         """Keep a new token by the hash of its secret."""
         row = {
@@ -110,6 +113,8 @@ class SqlApiTokens:
             "made_by": clean(made_by),
             "made_at": datetime.now(UTC),
             "expires_at": expires_at,
+            "session": upload and upload.session,
+            "upload": upload and _storable(upload.model_dump()),
         }
         async with self._database.reading() as connection:
             made = await connection.execute(insert(api_tokens).values(row).returning(api_tokens))
@@ -118,11 +123,15 @@ class SqlApiTokens:
     async def list(self, organisations: Collection[int], others: bool) -> Sequence[ApiToken]:
         """The newest tokens of some organisations, the newest first; at most 1,000.
 
+        Upload tokens, which last for minutes, are not among them.
+
         Args:
             organisations: Whose.
             others: Those of no organisation as well.
         """
-        query = select(api_tokens).where(_is_of(api_tokens, organisations, others))
+        visible = Visible(organisations, others)
+        lasting = api_tokens.c.session.is_(None)
+        query = select(api_tokens).where(is_visible(api_tokens.c.organisation_id, visible), lasting)
         query = query.order_by(api_tokens.c.id.desc()).limit(_MOST_TOKENS)
         async with self._database.reading() as connection:
             return [_token(row) for row in (await connection.execute(query)).mappings()]
@@ -136,6 +145,30 @@ class SqlApiTokens:
             row = found.mappings().one_or_none()
         return None if row is None else (_token(row), row["sha256"])
 
+    async def newest_of(self, session: str) -> ApiToken | None:
+        """The newest upload token of a session; None: there is none."""
+        tokens = api_tokens.c
+        query = select(api_tokens).where(tokens.session == session).order_by(tokens.id.desc())
+        async with self._database.reading() as connection:
+            row = (await connection.execute(query.limit(1))).mappings().one_or_none()
+        return None if row is None else _token(row)
+
+    async def is_revoked(self, session: str) -> bool:
+        """Whether any upload token of a session was revoked: that ends the session."""
+        tokens = api_tokens.c
+        query = select(exists().where(tokens.session == session, tokens.revoked_at.is_not(None)))
+        async with self._database.reading() as connection:
+            return bool((await connection.execute(query)).scalar_one())
+
+    async def embedding_origins(self) -> Collection[str]:
+        """The sites that upload tokens name which are valid now."""
+        tokens = api_tokens.c
+        is_valid = and_(tokens.expires_at > datetime.now(UTC), tokens.revoked_at.is_(None))
+        query = select(tokens.upload["origins"]).where(is_valid, tokens.session.is_not(None))
+        async with self._database.reading() as connection:
+            found = await connection.scalars(query.distinct())
+            return {origin for origins in found for origin in origins}
+
     async def note_use(self, id: int) -> None:
         """Note that a token is in use, unless that was noted less than a minute ago."""
         now, used = datetime.now(UTC), api_tokens.c.last_used_at
@@ -145,9 +178,11 @@ class SqlApiTokens:
             await connection.execute(change)
 
     async def revoke(self, id: int) -> None:
-        """Make a token invalid; one that is revoked stays as it is."""
-        is_valid = api_tokens.c.revoked_at.is_(None)
-        own = update(api_tokens).where(api_tokens.c.id == id, is_valid)
+        """Make a token invalid, with its whole session; one that is revoked stays as it is."""
+        tokens = api_tokens.c
+        session = select(tokens.session).where(tokens.id == id).scalar_subquery()
+        named = or_(tokens.id == id, tokens.session == session)
+        own = update(api_tokens).where(named, tokens.revoked_at.is_(None))
         async with self._database.reading() as connection:
             await connection.execute(own.values(revoked_at=datetime.now(UTC)))
 
@@ -157,14 +192,15 @@ def _token(row: RowMapping) -> ApiToken:
     return ApiToken.model_validate({**row, "beginning": beginning})
 
 
-def _is_of(table: Table, organisations: Collection[int], others: bool) -> ColumnElement[bool]:
-    own = table.c.organisation_id.in_(sorted(organisations))
-    return or_(own, table.c.organisation_id.is_(None)) if others else own
-
-
 def old_audit(database: Database) -> SqlOldRows:
     """Entries of the audit, by their age."""
     return SqlOldRows(database, audit, audit.c.at, true())
+
+
+def old_upload_tokens(database: Database) -> SqlOldRows:
+    """Upload tokens, by when they expired."""
+    tokens = api_tokens.c
+    return SqlOldRows(database, api_tokens, tokens.expires_at, tokens.session.is_not(None))
 
 
 def _changed(act: Act, status: int | None) -> dict[str, Any]:
@@ -195,7 +231,8 @@ def _storable(value: Any) -> Any:
 
 def _conditions(wanted: AuditFilter) -> Sequence[ColumnElement[bool]]:
     columns = audit.c
-    conditions = [_is_of(audit, wanted.organisations, wanted.others)]
+    visible = Visible(wanted.organisations, wanted.others)
+    conditions = [is_visible(columns.organisation_id, visible)]
     for column, value in (
         (columns.who, wanted.who),
         (columns.action, wanted.action),

@@ -254,9 +254,6 @@ class RowWriter:
         strategy: How they meet rows that are there.
         blanks_keep: A value that is absent leaves what is there.
         defaults: Further columns that new rows have a value in.
-
-    Raises:
-        Denied: The table lacks a column, or fills it itself.
     """
 
     def __init__(
@@ -270,11 +267,6 @@ class RowWriter:
         blanks_keep: bool = False,
         defaults: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        for name in (*columns, *defaults):
-            if name not in table.columns:
-                raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
-            if table.columns[name].is_filled:
-                raise Denied(f"{table.title}: their server itself fills the column {name}")
         self._connection, self._table = connection, table
         self._key, self._names, self._strategy = tuple(key), tuple(columns), strategy
         self._columns = [table.columns[name] for name in columns]

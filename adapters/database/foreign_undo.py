@@ -65,7 +65,7 @@ async def take_back(
         if name not in table.columns:
             raise Denied(
                 f"{table.title} has no column {name} any more, and rows cannot be taken back "
-                "without it; add it again, and retry"
+                "without it; rename it back or add it again, and retry"
             )
     done = TakenBack()
     for group in _groups(reversed(images)):

@@ -20,6 +20,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    or_,
     select,
     text,
     tuple_,
@@ -40,6 +41,7 @@ from adapters.ports.records import (
 )
 from workflows.shared.cells import Cell
 from workflows.shared.contracts import BlobRef, Problem, built_when_used
+from workflows.shared.runs import Visible
 
 _PROBLEMS: Final = TypeAdapter(tuple[Problem, ...], config=built_when_used())
 R = TypeVar("R", bound=BaseModel)
@@ -49,6 +51,17 @@ _SURROGATES: Final = {code: "\ufffd" for code in (0, *range(0xD800, 0xE000))}
 def clean(text: str) -> str:
     """Text without the characters that PostgreSQL refuses (NUL, halves of surrogate pairs)."""
     return text.translate(_SURROGATES)
+
+
+def is_visible(organisation: ColumnElement[Any], visible: Visible) -> ColumnElement[bool]:
+    """Whether a person may see a row.
+
+    Args:
+        organisation: Column with the organisation that the row belongs to; null: to none.
+        visible: What the person may see.
+    """
+    own = organisation.in_(sorted(visible.organisations))
+    return or_(own, organisation.is_(None)) if visible.others else own
 
 
 def literals(values: Sequence[str]) -> BindParameter[Any]:

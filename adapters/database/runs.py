@@ -1,22 +1,98 @@
 """Runs of every pipeline: one list, one way to find one, and what they wait for."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final, cast
 
-from sqlalchemy import ColumnElement, CursorResult, Select, and_, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CursorResult,
+    Select,
+    Text,
+    and_,
+    func,
+    literal,
+    or_,
+    select,
+    union,
+    update,
+)
+from sqlalchemy import cast as cast_to
+from sqlalchemy.dialects.postgresql import TSQUERY, insert
 
 from adapters.database.engine import Database
-from adapters.database.models.runs import COMPLETE, REVISION, runs
-from adapters.database.records import SqlOldRows
+from adapters.database.models.runs import COMPLETE, REVISION, folded, runs
+from adapters.database.records import SqlOldRows, is_visible
 from adapters.ports.records import OpenRow
+from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.runs import ACCEPTED, RunChange, RunFilter, RunRecord, RunState, Visible
 
 _FOUND: Final = 10
+_CAUSES: Final = 10
 _PREFIX: Final = 8
 """Hex digits of an id that are enough to look for it."""
 _HEX: Final = frozenset("0123456789abcdef")
+SEARCHED_WITHIN: Final = 10_000
+"""So many runs are looked at for a text within the words of their titles."""
+_FIRST_WORDS: Final = (r"^(([^ ]+ ){9}[^ ]+) .*$", r"\1")
+"""Leaves ten of a text: each of them costs a look at the index."""
+_COLUMNS: Final = tuple(runs.c[name] for name in RunRecord.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How much of docflow an organisation uses."""
+
+    open_runs: int
+    rows: int
+    """Of runs since a moment, as far as they are known."""
+    size: int
+    """Bytes of their files."""
+    since: datetime | None
+    """When the first of them was accepted; None: there is none."""
+
+
+class EndedRuns(PlainRecord):
+    """Runs that ended within a step of time."""
+
+    at: Annotated[datetime, served("Beginning of the step", "2026-01-03T10:00:00Z")]
+    state: Annotated[RunState, served("How they ended", RunState.COMPLETED)]
+    number: Annotated[int, served("How many", 12)]
+
+
+class OpenRuns(PlainRecord):
+    """Runs of a pipeline that have not ended."""
+
+    pipeline: Annotated[str, served("Whose runs", "its-name")]
+    state: Annotated[RunState, served("Where they stand", RunState.RUNNING)]
+    number: Annotated[int, served("How many", 2)]
+    since: Annotated[datetime, served("The longest in this state", "2026-01-03T10:00:00Z")]
+
+
+class WaitingRuns(PlainRecord):
+    """Runs of a pipeline that need a person for the same reason."""
+
+    pipeline: Annotated[str, served("Whose runs", "its-name")]
+    own_state: Annotated[str, served("The state that the pipeline gives them", "parked")]
+    reason: Annotated[str | None, served("Why; null: their rows do not say", "no such sheet")]
+    number: Annotated[int, served("How many", 2)]
+    since: Annotated[datetime, served("The longest wait", "2026-01-03T10:00:00Z")]
+
+
+class RunsOverview(PlainRecord):
+    """What runs have done since a moment, and where those stand that are open."""
+
+    since: Annotated[datetime, served("The moment", "2026-01-03T10:00:00Z")]
+    step: Annotated[int, served("Seconds of a step of time", 3600)]
+    ended: Annotated[Sequence[EndedRuns], served("Steps in which runs ended", [])]
+    open: Annotated[Sequence[OpenRuns], served("Runs that have not ended", [])]
+    waiting: Annotated[
+        Sequence[WaitingRuns], served(f"The {_CAUSES} reasons for which most runs wait", [])
+    ]
+    rows: Annotated[int, served("Rows of the runs that ended, as far as they are known", 1200)]
+    size: Annotated[int, served("Bytes of their files", 48000)]
 
 
 class SqlRuns:
@@ -30,9 +106,10 @@ class SqlRuns:
         self._database = database
 
     async def list(self, wanted: RunFilter) -> Sequence[RunRecord]:
-        """Runs, the newest change first."""
-        query = select(runs).order_by(runs.c.changed_at.desc(), runs.c.id)
-        return await self._found(query.where(*_conditions(wanted)).limit(wanted.limit))
+        """Runs, the newest change first, or the oldest."""
+        conditions = [_with_text(wanted)] if wanted.text else _conditions(wanted)
+        query = select(*_COLUMNS).where(*conditions).order_by(*_order(runs.c, wanted))
+        return await self._found(query.limit(wanted.limit))
 
     async def find(self, text: str, visible: Visible) -> Sequence[RunRecord]:
         """Runs that a person may mean by a text, the newest change first; at most 10.
@@ -42,20 +119,68 @@ class SqlRuns:
                 begins with.
             visible: Which of them the person may see.
         """
-        named = or_(*(column == text for column in (runs.c.id, runs.c.key, runs.c.short)))
-        lower = text.lower()
-        if len(lower) >= _PREFIX and set(lower) <= _HEX:
-            # A range, which the index of any collation answers; `g` comes after every hex digit.
-            named = or_(named, and_(runs.c.key >= lower, runs.c.key < f"{lower}g"))
-        query = select(runs).where(named, _is_visible(visible))
-        query = query.order_by(runs.c.changed_at.desc(), runs.c.id)
+        query = select(*_COLUMNS).where(_is_named(runs.c, text), _is_visible(visible))
+        query = query.order_by(*_order(runs.c))
         return await self._found(query.limit(_FOUND))
 
     async def get(self, id: str, visible: Visible) -> RunRecord | None:
         """A run by its workflow id, or by that of the run that takes its answers."""
         named = or_(runs.c.id == id, runs.c.answers_at == id)
-        query = select(runs).where(named, _is_visible(visible)).limit(1)
+        query = select(*_COLUMNS).where(named, _is_visible(visible)).limit(1)
         return next(iter(await self._found(query)), None)
+
+    async def usage(self, organisation_id: int, since: datetime) -> Usage:
+        """What an organisation has in progress, and what it has brought since a moment."""
+        own = runs.c.organisation_id == organisation_id
+        is_open = select(func.count()).where(own, runs.c.ended_at.is_(None))
+        rows = func.sum(cast_to(runs.c.counts["rows"].astext, BigInteger))
+        query = select(
+            is_open.scalar_subquery().label("open_runs"),
+            func.coalesce(rows, 0).label("rows"),
+            func.coalesce(func.sum(runs.c.size), 0).label("size"),
+            func.min(runs.c.created_at).label("since"),
+        ).where(own, runs.c.created_at >= since)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).one()
+        return Usage(found.open_runs, int(found.rows), int(found.size), found.since)
+
+    async def overview(self, visible: Visible, since: datetime, step: timedelta) -> RunsOverview:
+        """What runs have done since a moment, and where those stand that are open.
+
+        Args:
+            visible: Which of them the person may see.
+            since: The moment, at which the first step begins.
+            step: Length of the steps of time.
+        """
+        seen, number = _is_visible(visible), func.count().label("number")
+        at = func.date_bin(step, runs.c.ended_at, since).label("at")
+        rows = func.sum(cast_to(runs.c.counts["rows"].astext, BigInteger))
+        done = (runs.c.changed_at >= since, runs.c.ended_at >= since, seen)
+        ended = select(at, runs.c.state, number).where(*done).group_by(at, runs.c.state)
+        brought = select(func.coalesce(rows, 0), func.coalesce(func.sum(runs.c.size), 0))
+        longest = func.min(runs.c.changed_at).label("since")
+        is_open = select(runs.c.pipeline, runs.c.state, number, longest)
+        is_open = is_open.where(runs.c.ended_at.is_(None), seen)
+        alike = (runs.c.pipeline, runs.c.own_state, runs.c.reason)
+        waiting = select(*alike, number, longest).where(runs.c.needs_attention, seen)
+        waiting = waiting.group_by(*alike).order_by(number.desc(), longest)
+        async with self._database.reading() as connection:
+
+            async def found(query: Select[*tuple[Any, ...]]) -> Sequence[Mapping[str, Any]]:
+                return [dict(each) for each in (await connection.execute(query)).mappings()]
+
+            [(all_rows, all_bytes)] = await connection.execute(brought.where(*done))
+            return RunsOverview.model_validate(
+                {
+                    "since": since,
+                    "step": step.total_seconds(),
+                    "ended": await found(ended.order_by(at, runs.c.state)),
+                    "open": await found(is_open.group_by(runs.c.pipeline, runs.c.state)),
+                    "waiting": await found(waiting.limit(_CAUSES)),
+                    "rows": int(all_rows),
+                    "size": int(all_bytes),
+                }
+            )
 
     async def revision(self) -> int:
         """The revision behind which further changes come."""
@@ -69,7 +194,8 @@ class SqlRuns:
         A transaction that has not ended holds up what was changed after it began.
         """
         new = and_(runs.c.revision > after, runs.c.revision < COMPLETE)
-        query = select(runs).where(new, *_conditions(wanted)).order_by(runs.c.revision, runs.c.id)
+        query = select(*_COLUMNS, runs.c.revision).where(new, *_conditions(wanted))
+        query = query.order_by(runs.c.revision, runs.c.id)
         last = query.with_only_columns(runs.c.revision).limit(1).offset(wanted.limit)
         most = func.coalesce(last.scalar_subquery(), COMPLETE)
         async with self._database.reading() as connection:
@@ -81,7 +207,8 @@ class SqlRuns:
 
     async def of(self, ids: Collection[str]) -> Mapping[str, RunRecord]:
         """Runs by the workflow id that takes their answers."""
-        found = await self._found(select(runs).where(runs.c.answers_at.in_(list(ids))))
+        query = select(*_COLUMNS).where(runs.c.answers_at.in_(list(ids)))
+        found = await self._found(query)
         return {run.answers_at: run for run in found}
 
     async def accept(self, run: RunRecord) -> None:
@@ -174,9 +301,52 @@ def old_unbegun(database: Database) -> SqlOldRows:
 
 
 def _is_visible(visible: Visible) -> ColumnElement[bool]:
-    is_shared = runs.c.pipeline.in_(sorted(visible.shared))
-    own = is_shared & runs.c.organisation_id.in_(sorted(visible.organisations))
-    return or_(own, ~is_shared) if visible.others else own
+    return is_visible(runs.c.organisation_id, visible)
+
+
+def _with_text(wanted: RunFilter) -> ColumnElement[bool]:
+    """One of the first runs that a person looks for by a text, together with all other wishes.
+
+    An index finds what begins a word. If a page is full of the first ones, it isn't asked: a word
+    that most runs have would make it slow. What stands within a word is looked for in these alone.
+    """
+    text, others = wanted.text or "", _conditions(replace(wanted, text=None))
+    first = select(*_COLUMNS, runs.c.words).where(*others).order_by(*_order(runs.c, wanted))
+    first = first.limit(SEARCHED_WITHIN).subquery()
+    said = or_(_begins_words(first.c, text), _within(first.c, text))
+    some = select(first.c.id, first.c.changed_at).where(said)
+    some = some.order_by(*_order(first.c, wanted)).limit(wanted.limit).cte("some")
+    is_short = select(func.count()).select_from(some).scalar_subquery() < wanted.limit
+    others_of_it = select(runs.c.id, runs.c.changed_at).where(_begins_words(runs.c, text), *others)
+    found = union(select(some), others_of_it.where(is_short)).subquery()
+    page = select(found.c.id).order_by(*_order(found.c, wanted)).limit(wanted.limit)
+    return runs.c.id.in_(page)
+
+
+def _order(columns: Any, wanted: RunFilter | None = None) -> Sequence[ColumnElement[Any]]:
+    at = columns.changed_at
+    return (at if wanted and wanted.oldest_first else at.desc(), columns.id)
+
+
+def _begins_words(columns: Any, text: str) -> ColumnElement[bool]:
+    """Each word of a text begins one of the run, or the text names it."""
+    words = func.nullif(func.regexp_replace(folded(literal(text, Text)), *_FIRST_WORDS), "")
+    prefixes = cast_to("'" + func.replace(words, " ", "':* & '") + "':*", TSQUERY)
+    return or_(columns.words.op("@@")(prefixes), _is_named(columns, text))
+
+
+def _is_named(columns: Any, text: str) -> ColumnElement[bool]:
+    """What people write for an id: all of it, its key, or the first digits of a digest or UUID."""
+    named = or_(*(columns[name] == text for name in ("id", "key", "short")))
+    lower = text.lower()
+    if len(lower) >= _PREFIX and set(lower) <= _HEX:
+        # A range, which the index of any collation answers; `g` comes after every hex digit.
+        return or_(named, and_(columns.key >= lower, columns.key < f"{lower}g"))
+    return named
+
+
+def _within(columns: Any, text: str) -> ColumnElement[bool]:
+    return columns.title.icontains(text, autoescape=True)
 
 
 def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
@@ -196,8 +366,7 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
     if wanted.owner is not None:
         conditions.append(runs.c.owner == wanted.owner)
     if wanted.text:
-        named = (column == wanted.text for column in (runs.c.id, runs.c.key, runs.c.short))
-        conditions.append(or_(runs.c.title.icontains(wanted.text, autoescape=True), *named))
+        conditions.append(or_(_begins_words(runs.c, wanted.text), _within(runs.c, wanted.text)))
     if wanted.id is not None:
         conditions.append(or_(runs.c.id == wanted.id, runs.c.answers_at == wanted.id))
     if wanted.ids is not None:
@@ -208,8 +377,11 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
         conditions.append(runs.c.kind == wanted.kind)
     if wanted.project is not None:
         conditions.append(runs.c.project == wanted.project)
+    if wanted.until is not None:
+        conditions.append(runs.c.changed_at < wanted.until)
     if wanted.before is not None:
-        at = runs.c.changed_at
-        same = and_(at == wanted.before, runs.c.id > wanted.behind) if wanted.behind else None
-        conditions.append(at < wanted.before if same is None else or_(at < wanted.before, same))
+        at, moment = runs.c.changed_at, wanted.before
+        behind = at > moment if wanted.oldest_first else at < moment
+        same = and_(at == moment, runs.c.id > wanted.behind) if wanted.behind else None
+        conditions.append(behind if same is None else or_(behind, same))
     return conditions

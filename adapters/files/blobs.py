@@ -16,7 +16,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -84,28 +84,27 @@ class FolderBlobs:
         self, name: str, *, start: int = 0, length: int | None = None, etag: str | None = None
     ) -> AsyncGenerator[bytes]:
         """Read a blob block by block."""
-        file, block = await asyncio.to_thread(self._begun, name, start, etag)
-        with file:
-            blocks = self._blocks(file, name)
+        with ExitStack() as opened:
+            # If the reader is cancelled, the thread still ends before the file is closed.
+            blocks, block = await to_end(self._begun, opened, name, start, etag)
             while block:
                 if length is not None:
                     block, length = block[:length], length - len(block)
                 yield block
                 if len(block) < _BLOCK or length == 0:
                     return
-                block = await asyncio.to_thread(next, blocks, b"")
+                block = await to_end(next, blocks, b"")
 
-    def _begun(self, name: str, start: int, etag: str | None) -> tuple[BinaryIO, bytes]:
-        """A blob and its first block: of most blobs that is all."""
-        file = self._open(name)
-        try:
-            if etag is not None:
-                refuse_other(name, _reference(name, file).etag, etag)
-            file.seek(start)
-            return file, next(self._blocks(file, name), b"")
-        except BaseException:
-            file.close()
-            raise
+    def _begun(
+        self, opened: ExitStack, name: str, start: int, etag: str | None
+    ) -> tuple[Iterator[bytes], bytes]:
+        """The blocks of a blob behind the first one, and that: of most blobs that is all."""
+        file = opened.enter_context(self._open(name))
+        if etag is not None:
+            refuse_other(name, _reference(name, file).etag, etag)
+        file.seek(start)
+        blocks = self._blocks(file, name)
+        return blocks, next(blocks, b"")
 
     async def upload(self, source: Path, name: str, *, overwrite: bool = True) -> BlobRef:
         """Copy a file into a blob."""

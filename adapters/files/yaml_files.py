@@ -7,6 +7,7 @@ them can stand for gigabytes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 import yaml
@@ -18,6 +19,15 @@ Location = tuple[str | int, ...]
 _NULL: Final = "tag:yaml.org,2002:null"
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml reads ten times as fast; a wheel may come without it."""
+_CURES: Final = MappingProxyType(
+    {
+        "mapping values": "put a text that holds `: ` into quotes",
+        "alias": "put a text that begins with * into quotes",
+        "anchor": "put a text that begins with & into quotes",
+        "cannot start any token": "put a text that begins with @, % or ` into quotes",
+    }
+)
+"""A part of what the library says to what helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +63,8 @@ def read_yaml(text: str) -> YamlFile:
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or error.context
         where = "" if mark is None else f"line {mark.line + 1}: "
-        cure = (
-            "put a text that holds `: ` into quotes"
-            if "mapping values" in str(problem)
-            else "close every bracket and quote, and indent with blanks"
-        )
+        cures = (cure for said, cure in _CURES.items() if said in str(problem))
+        cure = next(cures, "close every bracket and quote, and indent with blanks")
         raise RuleViolation(f"{where}this is not YAML: {problem}; {cure}") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise RuleViolation(f"this is not YAML: {str(error).splitlines()[0]}") from error
@@ -67,7 +74,10 @@ def read_yaml(text: str) -> YamlFile:
 def _value(node: yaml.Node, place: Location, lines: dict[Location, int], seen: set[int]) -> Any:
     line = node.start_mark.line + 1
     if id(node) in seen:
-        raise RuleViolation(f"line {line}: an alias stands here; write the value out")
+        raise RuleViolation(
+            f"line {line}: an alias stands here; write the value out, or put a text that begins "
+            "with * into quotes"
+        )
     seen.add(id(node))
     lines.setdefault(place, line)
     if isinstance(node, yaml.ScalarNode):

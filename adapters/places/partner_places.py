@@ -356,9 +356,8 @@ class PartnerPlaces:
         if partner.stopped is not None:
             raise PartnerAway(name, f"{name} is stopped: {partner.stopped}")
         if not partner.enabled:
-            raise PartnerAway(
-                name, f"{name} is disabled; `docflow partner enable {name}` lets its runs continue"
-            )
+            cure = f"`docflow partner change {name} --enable` lets its runs continue"
+            raise PartnerAway(name, f"{name} is disabled; {cure}")
         try:
             check_record(partner)
             opens = opens_at(partner, now := self.now())

@@ -1,8 +1,8 @@
 """What the audit holds, and the tokens of programs."""
 
 import hashlib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
@@ -82,6 +82,29 @@ USE_NOTED_EACH: Final = timedelta(minutes=1)
 """The use of a token is noted at most so often."""
 
 
+class UploadGrant(PlainRecord):
+    """What an upload token is for: one kind of upload, in an importer inside other sites' pages."""
+
+    session: Annotated[
+        str, served("Whose uploads it sees: a renewed token has the same", "mZ3fR9sQ0aXyT1Lk")
+    ]
+    import_type: Annotated[str, served("What the rows are", "EVENT_PARTICIPANT")]
+    context_id: Annotated[int | None, served("Event, membership period or race; null: none", 7)]
+    scope: Annotated[
+        Mapping[str, str],
+        served("What all rows of a declared type share", {"project_id": "P1"}),
+    ]
+    origins: Annotated[
+        tuple[str, ...], served("Sites that may show the importer", ["https://shop.example"])
+    ]
+    theme: Annotated[
+        Mapping[str, str], served("What the importer looks like", {"accent": "#0a6b5c"})
+    ]
+    language: Annotated[
+        str | None, served("Language of the importer; null: that of the browser", "de")
+    ]
+
+
 class ApiToken(PlainRecord):
     """The token of a program; its secret is shown once and stored nowhere."""
 
@@ -101,8 +124,38 @@ class ApiToken(PlainRecord):
         datetime | None, served("When it was used last, to the minute", "2026-05-05T09:30:00Z")
     ]
     revoked_at: Annotated[datetime | None, served("When it was revoked; null: it is valid", None)]
+    upload: Annotated[
+        UploadGrant | None, served("What an upload token is for; null: it is none", None)
+    ] = None
 
 
 def hash_of(secret: str) -> str:
     """The form in which a secret of 32 random bytes is stored."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Session:
+    """A person who is signed in; or one whom a link will sign in, once."""
+
+    subject: str
+    organisations: tuple[int, ...]
+    """The first one is theirs where a request names none."""
+    roles: tuple[str, ...]
+    """In all of the organisations, and for what belongs to none."""
+    expires_at: datetime
+    """When it ends at the latest."""
+    roles_in: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
+    """Further roles, by organisation."""
+    name: str | None = None
+    email: str | None = None
+    provider: str | None = None
+    """Who has said who they are; None: a token or a link."""
+    token_id: int | None = None
+    """Number of the program's token that they signed in with."""
+    id_token: str | None = None
+    """What the provider said, for signing out there."""
+    is_link: bool = False
+    made_at: datetime | None = None
+    seen_at: datetime | None = None
+    """When a page was asked for last, to the minute."""

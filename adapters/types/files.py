@@ -14,11 +14,12 @@ from importlib.metadata import EntryPoint
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 from zoneinfo import available_timezones
 
 import yaml
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from adapters.files.yaml_files import YamlFile, read_yaml
 from adapters.installed import installed
@@ -170,7 +171,9 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
         if path[-1] in own.model_fields and path[0] not in ("rules", "target"):
             said = "only types of docflow's own say this; remove it"
         else:
-            said = f"is not known here; {nearest(str(path[-1]), _words_at(path[:-1]))}"
+            meant = _word_of(given, path[:-1])
+            near = f"did you mean {meant!r}?" if meant else None
+            said = f"is not known here; {near or nearest(str(path[-1]), _words_at(path[:-1]))}"
     elif kind in _MESSAGES:
         said = _MESSAGES[kind].format(input=given, **context)
     else:
@@ -179,10 +182,25 @@ def _fault(file: YamlFile, error: Mapping[str, Any]) -> tuple[int, str]:
     return file.line_of(path), f"{where}: {said}" if where else said
 
 
-def _words_at(path: Sequence[Any]) -> Sequence[str]:
+def _words_at(path: Sequence[Any]) -> Mapping[str, FieldInfo]:
     """The words that are known at a place of a declaration."""
     models = {"fields": DeclaredField, "rules": DeclaredRule, "target": DeclaredTarget}
-    return list(models.get(path[0] if path else "", DeclaredType).model_fields)
+    return models.get(path[0] if path else "", DeclaredType).model_fields
+
+
+def _word_of(value: object, path: Sequence[Any]) -> str | None:
+    """The word at a place of a declaration that takes a value, if it takes few values alone."""
+    words = _words_at(path).items()
+    return next((name for name, it in words if value in _literals(it.annotation)), None)
+
+
+def _literals(annotation: Any) -> Iterator[object]:
+    """The values that a type lists."""
+    for each in get_args(annotation):
+        if get_origin(annotation) is Literal:
+            yield each
+        else:
+            yield from _literals(each)
 
 
 def types_in(folder: Path | Traversable) -> Iterator[TypeFile]:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, delete, exists, func, select
+from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from adapters.database.bulk.engine import acquire_advisory_lock
@@ -30,8 +30,8 @@ from adapters.types.tables import (
     register_table,
 )
 from adapters.types.targets import Fit, TargetTables, is_own_table
-from workflows.shared.declared_fields import nearest
-from workflows.shared.declared_types import DeclaredType, check_references
+from workflows.shared.declared_fields import meant, nearest
+from workflows.shared.declared_types import ORGANISATION, DeclaredType, check_references
 from workflows.shared.errors import RuleViolation
 
 _LOCK: Final = "docflow type apply"
@@ -137,6 +137,23 @@ class SqlDeclaredTypes:
         created = sorted(own.creates if version is None else version.creates)
         return (own, *(known[each] for each in created if each in known))
 
+    async def with_rows(self, organisation_id: int) -> Sequence[str]:
+        """Names of the types that have, or may have, rows of an organisation or rows without one.
+
+        Types that are no longer in force are among them, and those whose rows go elsewhere; types
+        about people and clubs are not.
+        """
+        versions = type_versions.c
+        last = select(versions.declaration).ext(distinct_on(versions.name))
+        last = last.order_by(versions.name, versions.created_at.desc(), versions.digest)
+        async with self._database.reading() as connection:
+            of_teams = [declared_of(each) for each in (await connection.scalars(last)).all()]
+            return [
+                each.name
+                for each in (*builtin_types().values(), *of_teams)
+                if each.target is not None or await _has_rows(connection, each, organisation_id)
+            ]
+
     async def plan(self, *declared: DeclaredType) -> Sequence[Plan]:
         """What would put versions in force together; nothing is changed.
 
@@ -212,8 +229,9 @@ class SqlDeclaredTypes:
             await acquire_advisory_lock(connection, _LOCK)
             in_force = await _in_force(connection)
             if name not in in_force:
-                known = ", ".join(in_force) or "no declared types"
-                raise RuleViolation(f"there is no declared type {name}; there are {known}")
+                known = meant(name, in_force) + f"there are {', '.join(in_force)}"
+                known = known if in_force else "there are no declared types"
+                raise RuleViolation(f"there is no declared type {name}; {known}")
             declared = in_force[name]
             table = f"{SCHEMA}.{declared.table_name}"
             _refuse_referred(declared, in_force, drop_table=drop_table)
@@ -360,8 +378,10 @@ async def _refuse_open(connection: AsyncConnection, name: str) -> None:
     Raises:
         RuleViolation: One does.
     """
+    # An import that is undone needs no table: if the table goes, so do its rows.
+    is_undone = runs.c.answers_at != runs.c.id
     query = select(runs.c.id, runs.c.own_state).where(
-        runs.c.kind == name, runs.c.ended_at.is_(None)
+        runs.c.kind == name, runs.c.ended_at.is_(None), ~is_undone
     )
     found = (await connection.execute(query.order_by(runs.c.created_at, runs.c.id))).all()
     if found:
@@ -371,6 +391,22 @@ async def _refuse_open(connection: AsyncConnection, name: str) -> None:
             f"{SCHEMA}.{name} is needed by open imports: {named}{more}. Answer or cancel them "
             "first, or remove the type without --drop-table"
         )
+
+
+async def _has_rows(
+    connection: AsyncConnection, declared: DeclaredType, organisation_id: int
+) -> bool:
+    """Whether the table of a type has rows of an organisation, or rows without one."""
+    if declared.name in builtin_types():
+        table = DOMAIN[declared.table_name]
+    elif await columns_of(connection, SCHEMA, declared.table_name):
+        table = DOMAIN[register_table(declared)]
+    else:
+        return False
+    some = exists().select_from(table)
+    if ORGANISATION in declared.scope:
+        some = some.where(table.c[ORGANISATION] == str(organisation_id))
+    return bool(await connection.scalar(select(some)))
 
 
 async def _rows_of(connection: AsyncConnection, declared: DeclaredType, *, alone: bool) -> int:

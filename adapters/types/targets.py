@@ -16,10 +16,10 @@ from adapters.database.foreign_undo import TakenBack
 from adapters.database.models.every import metadata
 from adapters.database.models.types import type_versions
 from adapters.ports.errors import Denied
-from adapters.types.tables import SCHEMA, Change, defaults_of_new
+from adapters.types.tables import SCHEMA, Change, defaults_of_new, type_of
 from workflows.shared.declared_fields import DeclaredTarget
 from workflows.shared.declared_types import DeclaredType
-from workflows.shared.errors import RuleViolation
+from workflows.shared.errors import RuleViolation, TableChanged
 
 _PAGE: Final = 5_000
 _VERSION: Final = "alembic_version"
@@ -201,7 +201,7 @@ class TargetTables:
 
         Raises:
             RuleViolation: `replace` has no scope.
-            Denied: A column is gone, or is of another kind than when the type was applied.
+            TableChanged: A column is gone, or is of another kind than when the type was applied.
         """
         rows, target = _Rows.of(declared, names), target_in(declared)
         bounds: Mapping[str, Any] = _bounds(declared, scope) if strategy == "replace" else {}
@@ -209,8 +209,7 @@ class TargetTables:
         fields = {column: name for name, column in _columns(declared, names).items()}
 
         async with self._opened(declared, dry=dry) as (connection, table):
-            if unfit := [*_unfit(declared, table, names)]:
-                raise Denied(f"{'; '.join(unfit)}. Correct the table or the type, and retry")
+            _refuse_changed(declared, table, (*names, *_defaulted(declared, names)))
 
             async def act() -> bytes:
                 writer = RowWriter(
@@ -333,7 +332,7 @@ class TargetTables:
         columns = _columns(declared, names)
         bounds = {c: scope[n] for n, c in _columns(declared, declared.stored_scope).items()}
         async with self._opened(declared) as (connection, table):
-            _refuse_missing(table, [*columns.values(), *bounds])
+            _refuse_changed(declared, table, (*names, *declared.stored_scope))
             return await foreign_rows.known(connection, table, [*columns.values()], bounds, firsts)
 
     async def keys(
@@ -361,7 +360,9 @@ class TargetTables:
         bounded = [name for name in declared.stored_scope if name in scope]
         bounds = {c: scope[n] for n, c in _columns(declared, bounded).items()}
         async with self._opened(declared) as (connection, table):
-            _refuse_missing(table, [*columns, *bounds])
+            for name in (*columns, *bounds):
+                if name not in table.columns:
+                    raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
             order = key_columns(declared)
             async for page in foreign_rows.stored(connection, table, columns, bounds, order, _PAGE):
                 yield page
@@ -369,9 +370,13 @@ class TargetTables:
 
 def _of_new(declared: DeclaredType, names: Sequence[str]) -> Mapping[str, Any]:
     """Columns that a file lacks and new rows have a default in, with it."""
-    defaults = defaults_of_new(declared)
-    absent = [name for name in defaults if name not in names]
+    defaults, absent = defaults_of_new(declared), _defaulted(declared, names)
     return {column: defaults[name] for name, column in _columns(declared, absent).items()}
+
+
+def _defaulted(declared: DeclaredType, names: Sequence[str]) -> Sequence[str]:
+    """Fields that a file lacks and new rows have a default in."""
+    return [name for name in defaults_of_new(declared) if name not in names]
 
 
 async def _take_back_all(
@@ -427,16 +432,37 @@ def place_of(target: DeclaredTarget) -> str:
     return "docflow's database" if target.database is None else f"the database {target.database}"
 
 
-def _refuse_missing(table: ForeignTable, columns: Sequence[str]) -> None:
-    for name in columns:
-        if name not in table.columns:
-            raise Denied(f"{table.title} has no column {name}; add it, or correct `target`")
+def _refuse_changed(declared: DeclaredType, table: ForeignTable, names: Sequence[str]) -> None:
+    """See that a table still fits the version of a type that a run keeps.
+
+    Raises:
+        TableChanged: A column is gone, or does not take the kind of its field any more.
+    """
+    faults = [*_unfit(declared, table, names)]
+    if not faults:
+        return
+    lost = [
+        f"ADD COLUMN {foreign.quoted(own)} {_type_in(declared, name)}"
+        for name, own in _columns(declared, names).items()
+        if own not in table.columns
+    ]
+    cure = f" (`ALTER TABLE {table.sql} {', '.join(lost)}`, or rename it back)" if lost else ""
+    raise TableChanged(
+        f"{'; '.join(faults)}. This import keeps the version of the type that it began with: let "
+        f"the table fit that version again{cure}, and retry"
+    )
+
+
+def _type_in(declared: DeclaredType, name: str) -> str:
+    field = declared.fields.get(name)
+    return "TEXT" if field is None else type_of(field)
 
 
 def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
     """What does not fit between a type and its table."""
-    columns = _columns(declared, (*declared.scope, *declared.fields))
-    faults = [*_unfit(declared, table, (*declared.scope, *declared.fields))]
+    names = (*declared.scope, *declared.fields)
+    columns = _columns(declared, names)
+    faults = [*_unfit(declared, table, names, cure="; map it in target.columns")]
     key = key_columns(declared)
     if frozenset(key) not in table.unique:
         faults.append(
@@ -455,12 +481,14 @@ def _faults(declared: DeclaredType, table: ForeignTable) -> Sequence[str]:
     return faults
 
 
-def _unfit(declared: DeclaredType, table: ForeignTable, names: Sequence[str]) -> Iterator[str]:
+def _unfit(
+    declared: DeclaredType, table: ForeignTable, names: Sequence[str], *, cure: str = ""
+) -> Iterator[str]:
     """Fields and parts of the scope that have no column, or one that does not take their kind."""
     for name, own in _columns(declared, names).items():
         found = table.columns.get(own)
         if found is None:
-            yield f"{table.title} has no column {own} for {name}; map it in target.columns"
+            yield f"{table.title} has no column {own} for {name}{cure}"
         elif (fault := _fault(declared, name, found)) is not None:
             yield f"{name} does not fit {table.title}.{own} ({found.written}): {fault}"
 

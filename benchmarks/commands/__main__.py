@@ -14,19 +14,18 @@ from typing import Final
 
 from benchmarks import machine
 from benchmarks.report import Table, spread
+from benchmarks.stack import served_environment
 from stack.children import free_port
 from stack.embedded import gateway_part
 from stack.postgres import migrated_database
 from stack.temporal import temporal_server
-from workers.shared.gateway.http.auth import mint_token
-from workers.shared.settings.gateway import TokenSettings
 
 TABLES: Final = ("--version", "db current")
 """Commands that ask the database, or nothing."""
-TEMPORAL: Final = ("schedule reconcile", "status")
+TEMPORAL: Final = ("setup --schedules", "doctor", "status")
 """Commands that ask Temporal, most of them the database as well."""
 GATEWAY: Final = (
-    *("run list", "message list", "schedule list", "context list"),
+    *("run list", "message list", "schedule list", "context"),
     *("upload list", "batch list", "job list", "transfer list", "partner list"),
 )
 """Commands that ask a gateway."""
@@ -39,7 +38,6 @@ TARGETS: Final = {
     **dict.fromkeys(HELP, 0.2),
 }
 """CPU seconds of a command."""
-KEY: Final = "a key of the benchmark, 32 bytes long"
 
 
 def cpu_seconds(command: str, environment: Mapping[str, str]) -> float:
@@ -78,19 +76,7 @@ async def run(commands: Sequence[str], rounds: int) -> None:
             temporal_server(folder / "temporal", ui=False) as temporal,
         ):
             port = free_port()
-            settings = TokenSettings.read({"DOCFLOW_JWT_KEY": KEY})
-            environment = {
-                **os.environ,
-                "DATABASE_URL": url,
-                "TEMPORAL_ADDRESS": temporal.address,
-                "DOCFLOW_BLOB_FOLDER": str(folder / "blobs"),
-                "DOCFLOW_SCRATCH": str(folder / "scratch"),
-                "DOCFLOW_JWT_KEY": KEY,
-                "DOCFLOW_ADDRESS": f"http://127.0.0.1:{port}",
-                "DOCFLOW_TOKEN": mint_token(
-                    settings, subject="bench", organisations=[1], roles=["operator"]
-                ),
-            }
+            environment = served_environment(url, temporal.address, folder, port)
             async with gateway_part(folder, environment, port).ready():
                 table = await asyncio.to_thread(measure, commands, environment, rounds)
             print(table.markdown(), flush=True)

@@ -47,6 +47,7 @@ async def run(options: argparse.Namespace) -> None:
             await _on_servers(folder, options, in_memory=True)
         if "rows" in options.parts:
             _show(await rows.compare(folder, options.rounds))
+            _show(await rows.declared(folder, options.rounds))
             _show(await rows.refused(folder))
             if options.large:
                 _show(await rows.large(folder))

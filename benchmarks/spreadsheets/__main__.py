@@ -12,11 +12,11 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.report import Table
-from benchmarks.spreadsheets import gateway, review, suggestions
+from benchmarks.spreadsheets import gateway, grid, review, suggestions
 from benchmarks.spreadsheets import pauses as sheet_pauses
 from benchmarks.spreadsheets import rows as sheet_rows
 
-PARTS = ("rows", "large", "upload", "status", "waiting", "review", "suggestions")
+PARTS = ("rows", "large", "upload", "status", "waiting", "review", "grid", "suggestions")
 
 
 async def measure(part: str, folder: Path, rounds: int) -> Table:
@@ -34,6 +34,8 @@ async def measure(part: str, folder: Path, rounds: int) -> Table:
             return await sheet_pauses.measure(folder)
         case "review":
             return await review.measure(folder, rounds)
+        case "grid":
+            return await grid.measure(folder, rounds)
         case _:
             return suggestions.measure()
 

@@ -10,7 +10,7 @@ from benchmarks.children import Failed
 from benchmarks.report import Table, at_most, middle, spread
 from benchmarks.spreadsheets import workload
 from benchmarks.spreadsheets.rows import new_database
-from benchmarks.spreadsheets.stack import SheetStack, open_sheet_stack, until
+from benchmarks.spreadsheets.stack import SheetStack, is_reviewed, open_sheet_stack, until
 from stack.postgres import postgres_server
 
 ROWS: Final = 170_000
@@ -27,13 +27,13 @@ async def measure(folder: Path, rounds: int) -> Table:
         ("what", "s", "rows with problems afterwards"),
     )
     file = folder / "registrations.csv"
-    _write(file)
+    write(file, ROWS)
     with postgres_server(durable=True) as server:
         database = await new_database(server)
         async with open_sheet_stack(folder / "review", database) as stack:
             began = time.perf_counter()
             uuid = await stack.upload(file, auto_start=True, review=True)
-            await until(lambda: _is_checked(stack, uuid))
+            await until(lambda: is_reviewed(stack, uuid))
             opened = time.perf_counter() - began
             table.add("upload to the first page", f"{opened:.1f}", f"{await _wrong(stack, uuid):,}")
             pages = [await _page(stack, uuid, 0) for _ in range(3 * rounds)]
@@ -63,11 +63,12 @@ async def measure(folder: Path, rounds: int) -> Table:
     return table
 
 
-def _write(path: Path) -> None:
+def write(path: Path, rows: int) -> None:
+    """Registrations whose mail addresses are all wrong."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(workload.HEADER)
-        for row in workload.registrations(ROWS):
+        for row in workload.registrations(rows):
             writer.writerow([str(cell).replace("@", "(at)") for cell in row])
 
 
@@ -82,11 +83,6 @@ def _changes() -> Mapping[str, Mapping[str, Any]]:
         "constant in every row": {"kind": "CONSTANT", "column": _TEAM, "value": "Club"},
         "dates read day first": {"kind": "NOTATION", "column": 4, "notation": "DAY_FIRST"},
     }
-
-
-async def _is_checked(stack: SheetStack, uuid: str) -> bool:
-    answer = await stack.api.get(f"/api/v1/uploads/{uuid}/review")
-    return answer.status_code == 200 and answer.json()["is_checked"]
 
 
 async def _wrong(stack: SheetStack, uuid: str) -> int:
@@ -115,5 +111,5 @@ async def _change(
     seconds = time.perf_counter() - began
     made = answer.raise_for_status().json()
     # The next one is measured by itself.
-    await until(lambda: _is_checked(stack, uuid))
+    await until(lambda: is_reviewed(stack, uuid))
     return seconds, made["wrong_rows"], made["version"]

@@ -102,6 +102,12 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
+async def is_reviewed(stack: SheetStack, uuid: str) -> bool:
+    """Whether all rows of a review are checked."""
+    answer = await stack.api.get(f"/api/v1/uploads/{uuid}/review")
+    return answer.status_code == 200 and answer.json()["is_checked"]
+
+
 @asynccontextmanager
 async def open_sheet_stack(
     folder: Path, database_url: str, settings: Mapping[str, str] | None = None

@@ -11,12 +11,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
+
 from adapters.database.engine import open_database
 from adapters.database.schema import upgrade
 from benchmarks import machine
+from benchmarks.memory import peak_bytes, resident_bytes
 from benchmarks.report import Table
-from benchmarks.status.reading import fill_inbox, reads, removed, timed
+from benchmarks.stack import served_environment
+from benchmarks.status.reading import answers, fill_inbox, reads, removed, timed
 from benchmarks.status.rows import build_indexes, fill, seconds_of_writing
+from stack.children import free_port
+from stack.embedded import gateway_part
 from stack.postgres import postgres_server
 from stack.temporal import temporal_server
 from workers.shared.connect import connect
@@ -41,7 +47,23 @@ async def run(rows: int, times: int) -> None:
             filled = time.perf_counter()
             await build_indexes(database)
             indexed = time.perf_counter()
-            await timed(table, reads(database, client), times)
+            await timed(table, reads(database), times)
+            port = free_port()
+            environment = served_environment(url, temporal.address, Path(name), port)
+            async with (
+                gateway_part(Path(name), environment, port).ready() as process,
+                httpx.AsyncClient(
+                    base_url=environment["DOCFLOW_ADDRESS"],
+                    headers={"Authorization": f"Bearer {environment['DOCFLOW_TOKEN']}"},
+                    timeout=60,
+                ) as gateway,
+            ):
+                before = resident_bytes(process.pid)
+                await timed(table, answers(gateway), times)
+                table.notes.append(
+                    f"memory of the gateway: {before / 1e6:.0f} MB when it was ready, at most "
+                    f"{peak_bytes(process.pid) / 1e6:.0f} MB"
+                )
             followed, alone = [
                 await seconds_of_writing(database, followed=each) for each in (True, False)
             ]

@@ -6,77 +6,71 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+import httpx
 from temporalio.client import Client
 from temporalio.common import SearchAttributePair
 
 from activities.imports.store import SqlImportStore
 from activities.imports.views import old_imports
-from activities.jobs.store import SqlJobStore
-from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
 from adapters.database.runs import SqlRuns
 from benchmarks.report import Table, at_most, middle, percentile
 from benchmarks.status.rows import RARE
-from workers.shared.services.identity import OPERATOR, Identity
-from workers.shared.services.inbox import Inbox
-from workflows.jobs.records import JobStatus
 from workflows.shared import attributes
-from workflows.shared.runs import RunFilter, Visible
-from workflows.transfers.events import TransferStatus
+from workflows.shared.runs import RunFilter
 
 MOST = 0.1
 """Seconds."""
 WAITING = 100
 """Runs in the inbox."""
 LINES = 50
-EVERYONE = Visible((), (), others=True)
-"""Of a list, as of `docflow list`."""
 _PAGE = 500
 _LONG_AGO = timedelta(days=365)
 
+PATHS: Final = (
+    *(
+        f"/api/v1/runs{options}"
+        for options in (
+            *("", "?pipeline=imports", "?needs_attention=true", "?state=skipped"),
+            *("?state=terminated", "?state=failed", f"?project={RARE}"),
+            *("?project=P7&state=completed", "?kind=equipment", "?text=task-77"),
+            *("?text=equip", "?text=P7%20equip", "?text=nowhere"),
+        )
+    ),
+    "/api/v1/runs/import%2FP77%2Ftask-77",
+    "/api/v1/runs/import%2FP77%2Ftask-77/timeline",
+    *(
+        "/api/v1/transfers",
+        "/api/v1/transfers?status=NoAssigned",
+        "/api/v1/transfers?account_id=A7",
+    ),
+    *("/api/v1/jobs", "/api/v1/jobs?status=FAILED", f"/api/v1/jobs?project={RARE}"),
+    *("/api/v1/rejected-messages", "/api/v1/uploads", "/api/v1/batches", "/api/inbox"),
+)
+"""Lists of a page, and one run."""
 Reads = Mapping[str, Callable[[], Awaitable[Any]]]
 
 
-def reads(database: Database, client: Client) -> Reads:
-    """Every read, by what it is for."""
-    runs, transfers = SqlRuns(database), SqlTransferStore(database)
+def reads(database: Database) -> Reads:
+    """What sweepers and `docflow status` read, by what it is for."""
     rejected, store = SqlRejectedMessages(database), SqlImportStore(database)
-    jobs = SqlJobStore(database)
-    operator = Identity("ada", (), frozenset({OPERATOR}))
     return {
-        "`docflow list`": lambda: runs.list(RunFilter(LINES)),
-        **{
-            f"the same, `{options}`": partial(runs.list, wanted)
-            for options, wanted in {
-                "--pipeline imports": RunFilter(LINES, pipelines=["imports"]),
-                "--state needs_attention": RunFilter(LINES, state="needs_attention"),
-                "--state skipped": RunFilter(LINES, state="skipped"),
-                "--state terminated": RunFilter(LINES, state="terminated"),
-                "--state failed": RunFilter(LINES, state="failed"),
-                "--project with ten imports": RunFilter(LINES, project=RARE),
-                "--project P7 --state completed": RunFilter(LINES, state="completed", project="P7"),
-                "--type equipment": RunFilter(LINES, kind="equipment"),
-            }.items()
-        },
-        "`docflow show` by a task id": lambda: runs.find("task-77", EVERYONE),
-        "`docflow show` by the beginning of an id": lambda: runs.find("5eed5eed", EVERYONE),
-        "the same: rejected messages by queue": rejected.open,
-        "the list of rejected messages": rejected.list,
-        "transfers in a list of their own": lambda: transfers.newest(limit=LINES),
-        "the same, not assigned": lambda: transfers.newest(
-            limit=LINES, status=TransferStatus.NO_ASSIGNED
-        ),
-        "the same, of one account": lambda: transfers.newest(limit=LINES, account_id="A7"),
-        "a transfer by the beginning of its id": lambda: transfers.find("5eed5eed"),
-        "jobs in a list of their own": lambda: jobs.jobs(limit=LINES),
-        "the same, failed": lambda: jobs.jobs(limit=LINES, status=JobStatus.FAILED),
-        "the same, `--project` with ten jobs": lambda: jobs.jobs(limit=LINES, project=RARE),
+        "rejected messages by queue": rejected.open,
         "the sweeper's page of open imports": lambda: store.open_rows(datetime.now(UTC), "", _PAGE),
-        f"the inbox, {WAITING} runs": lambda: Inbox(client, runs).read(operator),
     }
+
+
+def answers(gateway: httpx.AsyncClient) -> Reads:
+    """What people read of a gateway, by its address."""
+    return {f"`GET {path}`": partial(_get, gateway, path) for path in PATHS}
+
+
+async def _get(gateway: httpx.AsyncClient, path: str) -> None:
+    answer = await gateway.get(path)
+    answer.raise_for_status()
 
 
 async def fill_inbox(client: Client) -> None:

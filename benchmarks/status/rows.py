@@ -26,12 +26,12 @@ _STATE = (
 _MOMENT = "CAST(:newest AS timestamptz) - make_interval(secs => (:rows - n) * :step)"
 _IMPORTS = f"""
 INSERT INTO import_tasks (project_id, task_id, document_type, state, created, updated, unchanged,
-  rejected, deleted, flagged, problem_count, problems, report, workflow_id, created_at, started_at,
-  finished_at, updated_at)
+  rejected, deleted, flagged, problem_count, problems, report, filename, workflow_id, created_at,
+  started_at, finished_at, updated_at)
 SELECT project, task, kind, state, 200, 0, 0, 0, 0, 0, CASE WHEN flawed THEN 2 ELSE 0 END,
   CASE WHEN flawed THEN :problems ELSE '[]' END,
   CASE WHEN flawed THEN '{{"name": "reports/' || task || '.xlsx", "size": 9}}' END,
-  'import/' || project || '/' || task, moment, moment,
+  initcap(kind) || ' list_' || task || '.xlsx', 'import/' || project || '/' || task, moment, moment,
   CASE WHEN state IN ('parked', 'running') THEN NULL ELSE moment END, moment
 FROM (
   SELECT CASE WHEN n % (:rows / 10) = 1 THEN '{RARE}' ELSE 'P' || n % {PER_PROJECT} END AS project,

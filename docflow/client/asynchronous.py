@@ -13,6 +13,7 @@ import httpx
 from docflow.client.contexts import Contexts
 from docflow.client.errors import GatewayUnreachable, TooLate
 from docflow.client.protocol import (
+    OVER,
     EventReader,
     Page,
     Request,
@@ -169,26 +170,27 @@ class AsyncConnection:
                 raise _unreachable(self.address, error) from error
         return target
 
-    async def events(
-        self, request: Request, model: "type[Answer]", after: str | None = None
-    ) -> "AsyncIterator[Answer]":
-        """What a stream sends, without an end; a stream that breaks is continued.
+    async def events(self, request: Request, model: "type[Answer]") -> "AsyncIterator[Answer]":
+        """What a stream sends; a stream that breaks is continued.
+
+        It ends when the gateway says that nothing more will happen.
 
         Args:
             request: For the stream.
             model: Of its events.
-            after: Id of an event to begin behind; "0" begins with what there is. None: begin now.
 
         Raises:
             Problem: The gateway refused.
             GatewayUnreachable: It does not answer.
         """
-        reader = EventReader(after)
+        reader = EventReader()
         while True:
             async with self._sent(request, last_event_id=reader.last_id) as response:
                 if not response.is_success:
                     await response.aread()
                 refuse(response)
+                if response.status_code == OVER:
+                    return
                 try:
                     async for line in response.aiter_lines():
                         for data in reader.read(line):

@@ -302,12 +302,14 @@ class Counts(Model):
 
 
 class Problem(Model):
-    """Problem details (RFC 9457); what is open or wrong stands in further members"""
+    """One thing that is wrong with one row."""
 
-    detail: str | None = None
-    status: int
-    title: str
-    type: str
+    column: str | None = None
+    line: int | None = None
+    mark: str | None = None
+    reason: str
+    sheet: str | None = None
+    value: str | None = None
 
 
 class Choice(Model):
@@ -457,6 +459,7 @@ class JobRecord(Model):
     failed_tasks: list[FailedTask] | None = None
     job_id: str
     job_type: str
+    organisation_id: int | None = None
     parameters: dict[str, Any]
     project: str | None = None
     result_data: dict[str, Any] | None = None
@@ -480,6 +483,7 @@ class StartedJob(Model):
 
     attempt: int
     created: bool
+    id: str
     job_id: str
     notes: list[str] | None = None
 
@@ -570,6 +574,7 @@ class JobDocument(Model):
     job_id: str
     job_type: str
     next_steps: str | None = None
+    organisation_id: int | None = None
     parameters: dict[str, Any]
     project: str | None = None
     questions: list[workflows__jobs__runs__Question] | None = None
@@ -630,6 +635,45 @@ class OutageList(Model):
 
     items: list[OutageRecord]
     next: None = None
+
+
+class EndedRuns(Model):
+    """Runs that ended within a step of time."""
+
+    at: datetime
+    number: int
+    state: str
+
+
+class OpenRuns(Model):
+    """Runs of a pipeline that have not ended."""
+
+    number: int
+    pipeline: str
+    since: datetime
+    state: str
+
+
+class WaitingRuns(Model):
+    """Runs of a pipeline that need a person for the same reason."""
+
+    number: int
+    own_state: str
+    pipeline: str
+    reason: str | None
+    since: datetime
+
+
+class RunsOverview(Model):
+    """What runs have done since a moment, and where those stand that are open."""
+
+    ended: list[EndedRuns]
+    open: list[OpenRuns]
+    rows: int
+    since: datetime
+    size: int
+    step: int
+    waiting: list[WaitingRuns]
 
 
 class PartnerHead(Model):
@@ -787,6 +831,29 @@ class PartnerTest(Model):
     works: bool
 
 
+class FoundPerson(Model):
+    """A person."""
+
+    id: int
+    name: str
+
+
+class FoundPeople(Model):
+    """People who were found."""
+
+    items: list[FoundPerson]
+    next: None = None
+
+
+class Erased(Model):
+    """What is, or would be, erased of a person."""
+
+    not_searched: list[str]
+    open: list[str]
+    rows: dict[str, int]
+    uploads: list[str]
+
+
 class RejectedHead(Model):
     """A rejected message without its body."""
 
@@ -925,11 +992,20 @@ class AnsweredAll(Model):
     more: bool
 
 
+class Awaited(Model):
+    """What a run needs from a person."""
+
+    since: datetime | None
+    what: str
+    whom: str
+
+
 class RunDetail(Model):
     """One run."""
 
     answers: list[str]
     answers_at: str
+    awaits: Awaited | None = None
     changed_at: datetime
     counts: dict[str, int]
     created_at: datetime
@@ -1004,6 +1080,7 @@ class CheckRecord(Model):
 class PipelineRecord(Model):
     """What Temporal knows of a pipeline."""
 
+    backlog: int
     counts: dict[str, int]
     lanes: dict[str, int]
     open: int
@@ -1021,6 +1098,20 @@ class StatusRecord(Model):
     pipelines: dict[str, PipelineRecord | None]
 
 
+class UploadGrant(Model):
+    """What an upload token is for: one kind of upload, in an importer inside other sites'
+    pages.
+    """
+
+    context_id: int | None
+    import_type: str
+    language: str | None
+    origins: list[str]
+    scope: dict[str, str]
+    session: str
+    theme: dict[str, str]
+
+
 class ApiToken(Model):
     """The token of a program; its secret is shown once and stored nowhere."""
 
@@ -1034,6 +1125,7 @@ class ApiToken(Model):
     organisation_id: int | None
     revoked_at: datetime | None
     roles: list[str]
+    upload: UploadGrant | None = None
 
 
 class TokenPage(Model):
@@ -1057,6 +1149,7 @@ class MadeToken(Model):
     revoked_at: datetime | None
     roles: list[str]
     token: str
+    upload: UploadGrant | None = None
 
 
 class BlobRef(Model):
@@ -1115,6 +1208,7 @@ class Transfer(Model):
     file: str | None = None
     job: str | None = None
     offers: list[str] | None = None
+    organisation_id: int | None = None
     queue: str | None = None
     reason: str | None = None
     receipt: BlobRef | None = None
@@ -1263,6 +1357,15 @@ class TypeDetail(Model):
     yaml: str
 
 
+class MadeUploadToken(Model):
+    """A new upload token, with its text."""
+
+    expires_at: datetime
+    id: int
+    session: str
+    token: str
+
+
 class RowCounts(Model):
     """Outcome of the rows so far."""
 
@@ -1305,6 +1408,7 @@ class SpreadsheetRow(Model):
     step: str
     success_count: int
     total: int | None
+    type_changed: bool | None = None
     type_digest: str | None = None
     undo_state: str | None
     updated_at: datetime
@@ -1416,6 +1520,14 @@ class UndoOperation(Model):
     version: int
 
 
+class Move(Model):
+    """Let a column fill another field; the column that filled it fills none any more."""
+
+    column: int
+    field: str
+    kind: str | None = None
+
+
 class LearntEdit(Model):
     """A change of whole columns that reviews suggest; `key` names it when it is to be
     forgotten.
@@ -1428,7 +1540,9 @@ class LearntEdit(Model):
     headers: list[str]
     import_type: str
     key: str
-    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    operation: (
+        SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation | Move
+    )
     organisation_id: int
     subject: str
 
@@ -1726,7 +1840,9 @@ class ReviewOperationView(Model):
     changed_cells: int
     changed_rows: int
     decision: str
-    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    operation: (
+        SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation | Move
+    )
     subject: str
     undone_by: int | None
     version: int
@@ -1797,7 +1913,9 @@ class RememberedOperation(Model):
     by: str
     decision: str
     headers: list[str]
-    operation: SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation
+    operation: (
+        SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation | Move
+    )
     subject: str
     why: str
 
@@ -1836,6 +1954,7 @@ class SummaryView(Model):
 class UndoConflict(Model):
     """A row that an undo left alone."""
 
+    key: str | None
     line: int
     reason: str
     record: str
@@ -1850,6 +1969,7 @@ class UndoView(Model):
     deleted: int | None = None
     finished_at: datetime | None
     left_alone: int | None = None
+    reason: str | None = None
     requested_at: datetime | None
     restored: int | None = None
     state: str
@@ -1930,6 +2050,7 @@ class Watch(Model):
     marker: str | None = None
     most: int | None = None
     name: str
+    organisation_id: int | None = None
     partner: str
     path: str
     queue: str | None = None
@@ -1979,3 +2100,61 @@ class WatchDetail(Model):
     schedule: str
     schedule_id: str
     watch: Watch
+
+
+class RunWebhook(Model):
+    """A receiver of messages about runs."""
+
+    enabled: bool
+    events: list[str]
+    id: int
+    made_at: datetime
+    made_by: str
+    organisation_id: int | None
+    pipelines: list[str]
+    problem: str | None
+    url: str
+
+
+class WebhookList(Model):
+    """Webhooks, the newest first."""
+
+    items: list[RunWebhook]
+    next: None = None
+
+
+class MadeWebhook(Model):
+    """A webhook with a new secret."""
+
+    enabled: bool
+    events: list[str]
+    id: int
+    made_at: datetime
+    made_by: str
+    organisation_id: int | None
+    pipelines: list[str]
+    problem: str | None
+    secret: str
+    url: str
+
+
+class SentMessage(Model):
+    """A message to a receiver, and what became of it."""
+
+    attempts: int
+    delivered_at: datetime | None
+    due_at: datetime | None
+    event: str
+    id: int
+    made_at: datetime
+    message_id: str
+    problem: str | None
+    run_id: str
+    status_code: int | None
+
+
+class MessagePage(Model):
+    """Some messages to a receiver, the newest first."""
+
+    items: list[SentMessage]
+    next: str | None

@@ -26,11 +26,13 @@ from docflow.client.models import (
     DeadLetterRecord,
     DecisionPage,
     DocumentList,
+    Erased,
     ExistingResources,
     Expected,
     ExpectedDetail,
     ExpectedList,
     FailedMessages,
+    FoundPeople,
     ImportTaskRow,
     JobDocument,
     JobList,
@@ -42,6 +44,9 @@ from docflow.client.models import (
     LearntValuePage,
     LettersDone,
     MadeToken,
+    MadeUploadToken,
+    MadeWebhook,
+    MessagePage,
     OutageList,
     PartnerDetail,
     PartnerHead,
@@ -66,8 +71,11 @@ from docflow.client.models import (
     RunDetail,
     RunPage,
     RunRecord,
+    RunsOverview,
+    RunWebhook,
     ScheduleList,
     ScheduleView,
+    SentMessage,
     SentView,
     ShownHostKey,
     SpreadsheetRow,
@@ -89,11 +97,12 @@ from docflow.client.models import (
     WatchDetail,
     WatchList,
     WebhookDelivery,
+    WebhookList,
     workers__shared__gateway__v1__kept__TypeList,
     workers__spreadsheets__memory_v1__TypeList,
 )
 from docflow.client.operation import answers, events, file, plain
-from docflow.client.protocol import File, Request, new_key, place
+from docflow.client.protocol import File, Request, new_key, parts, place
 from docflow.client.synchronous import Connection
 
 
@@ -423,6 +432,7 @@ class Operations:
         project: str | None = None,
         text: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
     ) -> Request:
         """Send runs that the caller may see whenever they change, as server-sent events.
 
@@ -442,6 +452,7 @@ class Operations:
                 "project": project,
                 "text": text,
                 "since": since,
+                "until": until,
             },
         )
 
@@ -487,6 +498,7 @@ class Operations:
         job_type: str,
         alias: str | None = None,
         limit: int | None = None,
+        organisation_id: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         project: str | None = None,
         rerun: bool | None = None,
@@ -503,6 +515,7 @@ class Operations:
                 "alias": alias,
                 "job_type": job_type,
                 "limit": limit,
+                "organisation_id": organisation_id,
                 "parameters": parameters,
                 "project": project,
                 "rerun": rerun,
@@ -577,6 +590,12 @@ class Operations:
     def list_outages() -> Request:
         """List what docflow needs and cannot use."""
         return Request("GET", "/api/v1/outages")
+
+    @answers(RunsOverview)
+    @staticmethod
+    def get_overview(*, span: str | None = None) -> Request:
+        """Count the runs that have ended, by steps of time, and those that are open or wait."""
+        return Request("GET", "/api/v1/overview", query={"span": span})
 
     @answers(PartnerList)
     @staticmethod
@@ -702,6 +721,33 @@ class Operations:
         """
         return Request(
             "POST", place("/api/v1/partners/{name}/test", name=name), body={"folder": folder}
+        )
+
+    @answers(FoundPeople)
+    @staticmethod
+    def find_people(*, organisation_id: int, text: str) -> Request:
+        """Look for people of an organisation by a part of their name or mail address."""
+        return Request(
+            "POST", "/api/v1/people/find", body={"organisation_id": organisation_id, "text": text}
+        )
+
+    @answers(Erased)
+    @staticmethod
+    def erase_person(
+        id: int, *, organisation_id: int, dry_run: bool | None = None, reason: str | None = None
+    ) -> Request:
+        """Erase a person: their rows, and everything that is kept of the uploads that hold them.
+
+        Rows of other people that these uploads wrote stay, and can't be undone any more. Rows
+        of the
+        types in `not_searched` stay, too: docflow does not know whom they are about. The
+        entry of
+        the audit has the number of the person alone.
+        """
+        return Request(
+            "POST",
+            place("/api/v1/people/{id}/erase", id=id),
+            body={"dry_run": dry_run, "organisation_id": organisation_id, "reason": reason},
         )
 
     @answers(RejectedPage)
@@ -890,6 +936,7 @@ class Operations:
     @staticmethod
     def list_runs(
         *,
+        sort: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         pipeline: Sequence[str] | None = None,
@@ -900,12 +947,14 @@ class Operations:
         project: str | None = None,
         text: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
     ) -> Request:
-        """List runs that the caller may see, the newest change first."""
+        """List runs that the caller may see, the newest change first or the oldest."""
         return Request(
             "GET",
             "/api/v1/runs",
             query={
+                "sort": sort,
                 "limit": limit,
                 "cursor": cursor,
                 "pipeline": pipeline,
@@ -916,6 +965,7 @@ class Operations:
                 "project": project,
                 "text": text,
                 "since": since,
+                "until": until,
             },
         )
 
@@ -930,7 +980,9 @@ class Operations:
     ) -> Request:
         """Give the same answer to all runs that need attention and fit.
 
-        With `dry_run`, which is the default, nothing is answered.
+        With `dry_run`, which is the default, nothing is answered. The audit has an entry of
+        the request
+        and one of each run.
         """
         return Request(
             "POST",
@@ -950,7 +1002,11 @@ class Operations:
     @events(RunRecord)
     @staticmethod
     def watch_run(id: str) -> Request:
-        """Send the run whenever it changes, as server-sent events."""
+        """Send the run as it is, and at each change until it has ended, as server-sent events.
+
+        If you send `Last-Event-ID`, the stream begins behind that event. 204: nothing more
+        will come.
+        """
         return Request("GET", place("/api/v1/runs/{id}/events", id=id))
 
     @file
@@ -974,6 +1030,7 @@ class Operations:
         changes: Mapping[str, Any] | None = None,
         input: Mapping[str, Any] | None = None,
         reason: str | None = None,
+        if_match: str | None = None,
     ) -> Request:
         """Answer a run: `retry`, `skip`, `fail` or `cancel`; the run afterwards.
 
@@ -983,6 +1040,7 @@ class Operations:
             "POST",
             place("/api/v1/runs/{id}/{answer}", id=id, answer=answer),
             body={"changes": changes, "input": input, "reason": reason},
+            if_match=if_match,
         )
 
     @answers(ScheduleList)
@@ -1091,13 +1149,15 @@ class Operations:
 
     @answers(SentView)
     @staticmethod
-    def send_event(*, body: Mapping[str, Any]) -> Request:
+    def send_event(*, body: Mapping[str, Any], organisation_id: int | None = None) -> Request:
         """Have an event routed and carried out.
 
         What is not an event, or lacks a field, is refused and recorded all the same: its row
         says why.
         """
-        return Request("POST", "/api/v1/transfers", body=body)
+        return Request(
+            "POST", "/api/v1/transfers", query={"organisation_id": organisation_id}, body=body
+        )
 
     @plain
     @staticmethod
@@ -1171,6 +1231,45 @@ class Operations:
         """Show the declaration of a type."""
         return Request("GET", place("/api/v1/types/{name}", name=name))
 
+    @answers(MadeUploadToken)
+    @staticmethod
+    def make_upload_token(
+        *,
+        context_id: int | None = None,
+        import_type: str | None = None,
+        language: str | None = None,
+        lasts_seconds: int | None = None,
+        name: str | None = None,
+        organisation_id: int | None = None,
+        origins: Sequence[str] | None = None,
+        scope: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        theme: Mapping[str, Any] | None = None,
+    ) -> Request:
+        """Make a short-lived token for one kind of upload, for an importer inside your own
+        pages.
+
+        Call this from your server, for a user who is signed in there. The token can make
+        uploads of
+        this type, and map, review and confirm those that its session has made.
+        """
+        return Request(
+            "POST",
+            "/api/v1/upload-tokens",
+            body={
+                "context_id": context_id,
+                "import_type": import_type,
+                "language": language,
+                "lasts_seconds": lasts_seconds,
+                "name": name,
+                "organisation_id": organisation_id,
+                "origins": origins,
+                "scope": scope,
+                "session": session,
+                "theme": theme,
+            },
+        )
+
     @answers(UploadPage)
     @staticmethod
     def list_uploads(
@@ -1216,6 +1315,7 @@ class Operations:
         organisation_id: int | None = None,
         review: bool | None = None,
         sheet: str | None = None,
+        scope: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
     ) -> Request:
         """Upload a spreadsheet and start its import.
@@ -1239,6 +1339,7 @@ class Operations:
                 "organisation_id": organisation_id,
                 "review": review,
                 "sheet": sheet,
+                **parts("scope.", scope),
             },
             files={"file": file},
             key=idempotency_key or new_key(),
@@ -1554,6 +1655,12 @@ class Operations:
             query={"limit": limit, "cursor": cursor},
         )
 
+    @events(SpreadsheetRow)
+    @staticmethod
+    def watch_upload(uuid: str) -> Request:
+        """Send the upload whenever it changes, as server-sent events, until it has ended."""
+        return Request("GET", place("/api/v1/uploads/{uuid}/events", uuid=uuid))
+
     @answers(PreviewView)
     @staticmethod
     def preview_upload(uuid: str) -> Request:
@@ -1680,20 +1787,26 @@ class Operations:
 
     @plain
     @staticmethod
-    def undo_upload(uuid: str) -> Request:
+    def undo_upload(uuid: str, *, lines: Sequence[int] | None = None) -> Request:
         """Take the rows of an upload back: delete created ones, restore updated ones.
+
+        Without a body, or without lines in it, all rows are taken back.
 
         A row of which anything was changed since is left alone and reported: `UNDONE_PARTLY`.
         It can
         be undone again, for what is left.
         """
-        return Request("POST", place("/api/v1/uploads/{uuid}/undo", uuid=uuid))
+        return Request(
+            "POST", place("/api/v1/uploads/{uuid}/undo", uuid=uuid), body={"lines": lines}
+        )
 
     @answers(UndoPreview)
     @staticmethod
-    def preview_undo(uuid: str) -> Request:
+    def preview_undo(uuid: str, *, line: Sequence[int] | None = None) -> Request:
         """Show what an undo would take back now, and the first rows that it would leave alone."""
-        return Request("GET", place("/api/v1/uploads/{uuid}/undo/preview", uuid=uuid))
+        return Request(
+            "GET", place("/api/v1/uploads/{uuid}/undo/preview", uuid=uuid), query={"line": line}
+        )
 
     @answers(ValuePage)
     @staticmethod
@@ -1775,6 +1888,104 @@ class Operations:
     def get_watch(name: str, *, unsent: bool | None = None) -> Request:
         """Show a watch, and the newest files that it has seen."""
         return Request("GET", place("/api/v1/watches/{name}", name=name), query={"unsent": unsent})
+
+    @answers(WebhookList)
+    @staticmethod
+    def list_webhooks() -> Request:
+        """List the webhooks, the newest first."""
+        return Request("GET", "/api/v1/webhooks")
+
+    @answers(MadeWebhook)
+    @staticmethod
+    def add_webhook(
+        *,
+        url: str,
+        events: Sequence[str] | None = None,
+        organisation_id: int | None = None,
+        pipelines: Sequence[str] | None = None,
+    ) -> Request:
+        """Add a receiver; its secret is in this answer alone."""
+        return Request(
+            "POST",
+            "/api/v1/webhooks",
+            body={
+                "events": events,
+                "organisation_id": organisation_id,
+                "pipelines": pipelines,
+                "url": url,
+            },
+        )
+
+    @plain
+    @staticmethod
+    def remove_webhook(id: int) -> Request:
+        """Remove a webhook with its messages."""
+        return Request("DELETE", place("/api/v1/webhooks/{id}", id=id))
+
+    @answers(RunWebhook)
+    @staticmethod
+    def get_webhook(id: int) -> Request:
+        """Show one webhook, without its secret."""
+        return Request("GET", place("/api/v1/webhooks/{id}", id=id))
+
+    @answers(RunWebhook)
+    @staticmethod
+    def change_webhook(
+        id: int,
+        *,
+        enabled: bool | None = None,
+        events: Sequence[str] | None = None,
+        pipelines: Sequence[str] | None = None,
+        url: str | None = None,
+    ) -> Request:
+        """Change a webhook; what happens while it is disabled is told when it is enabled again."""
+        return Request(
+            "PATCH",
+            place("/api/v1/webhooks/{id}", id=id),
+            body={"enabled": enabled, "events": events, "pipelines": pipelines, "url": url},
+        )
+
+    @answers(MessagePage)
+    @staticmethod
+    def list_webhook_messages(
+        id: int, *, limit: int | None = None, cursor: int | None = None
+    ) -> Request:
+        """List what a receiver was sent, the newest first."""
+        return Request(
+            "GET",
+            place("/api/v1/webhooks/{id}/messages", id=id),
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    @answers(SentMessage)
+    @staticmethod
+    def get_webhook_message(id: int, number: int) -> Request:
+        """Show what became of one message."""
+        return Request(
+            "GET", place("/api/v1/webhooks/{id}/messages/{number}", id=id, number=number)
+        )
+
+    @answers(SentMessage)
+    @staticmethod
+    def resend_webhook_message(id: int, number: int) -> Request:
+        """Send a message again, under its id, so that the receiver knows it."""
+        return Request(
+            "POST", place("/api/v1/webhooks/{id}/messages/{number}/resend", id=id, number=number)
+        )
+
+    @answers(MadeWebhook)
+    @staticmethod
+    def rotate_webhook_secret(id: int) -> Request:
+        """Give a webhook another secret; messages are signed with the former one as well for a
+        day.
+        """
+        return Request("POST", place("/api/v1/webhooks/{id}/rotate", id=id))
+
+    @answers(SentMessage)
+    @staticmethod
+    def test_webhook(id: int) -> Request:
+        """Send a message that is about no run; look at it again to see what became of it."""
+        return Request("POST", place("/api/v1/webhooks/{id}/test", id=id))
 
 
 class Client(Operations, Connection):

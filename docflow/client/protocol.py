@@ -23,6 +23,8 @@ TRIES: Final = 5
 """Of one request."""
 LONGEST_PAUSE: Final = 30.0
 """Seconds between two tries."""
+OVER: Final = 204
+"""Status of a stream that has no more events."""
 _SAFE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _AWAY: Final = frozenset({502, 503, 504})
 _TOO_MANY: Final = 429
@@ -135,6 +137,11 @@ def place(template: str, **values: object) -> str:
     return template.format(**{name: quote(str(value)) for name, value in values.items()})
 
 
+def parts(beginning: str, values: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Fields of a form whose names have the same beginning."""
+    return {f"{beginning}{name}": value for name, value in (values or {}).items()}
+
+
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in values.items() if value is not None}
 
@@ -211,16 +218,13 @@ def _json_of(response: httpx.Response) -> Any:
 class EventReader:
     """Server-sent events, line by line.
 
-    Args:
-        last_id: Of the event that the stream begins behind; None: it begins now.
-
     Attributes:
         last_id: Of the last whole event; a stream that breaks continues behind it.
     """
 
-    def __init__(self, last_id: str | None) -> None:
-        self.last_id = last_id
-        self._id = last_id
+    def __init__(self) -> None:
+        self.last_id: str | None = None
+        self._id: str | None = None
         self._data: list[str] = []
 
     def read(self, line: str) -> Iterator[str]:

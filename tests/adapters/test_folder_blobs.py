@@ -1,10 +1,12 @@
 """Blobs in a folder: what no other store has."""
 
+import asyncio
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -32,6 +34,28 @@ async def test_an_exception_of_progress_ends_the_download(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="8388608 bytes are too many"):
         await blobs.download("a", target, refuse)
     assert target.stat().st_size < 9 << 20
+
+
+async def test_a_read_that_is_cancelled_while_it_begins_leaves_no_file_open(tmp_path: Path) -> None:
+    opened: list[BinaryIO] = []
+    begun, release = threading.Event(), threading.Event()
+
+    class Slow(FolderBlobs):
+        def _open(self, name: str) -> BinaryIO:
+            opened.append(super()._open(name))
+            begun.set()
+            release.wait()
+            return opened[0]
+
+    await folder_blobs(tmp_path).upload(make_file(tmp_path, SMALL), "a")
+    reading = asyncio.ensure_future(anext(Slow(tmp_path / "container").read("a")))
+    await asyncio.to_thread(begun.wait)
+    reading.cancel()
+    await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert opened[0].closed
 
 
 async def test_a_folder_that_is_gone_is_an_outage_and_no_missing_document(tmp_path: Path) -> None:

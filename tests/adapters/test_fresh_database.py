@@ -3,7 +3,14 @@
 import asyncpg
 import pytest
 
-from tests.support.fresh_database import TEMPLATE, FreshDatabase, administer, sibling
+from tests.support.fresh_database import (
+    DATABASES,
+    TEMPLATE,
+    FreshDatabase,
+    administer,
+    asked,
+    sibling,
+)
 
 EVERYTHING = """
 SELECT (SELECT count(*) FROM import_tasks), (SELECT count(*) FROM countries),
@@ -23,6 +30,7 @@ async def found(fresh: FreshDatabase) -> tuple[object, ...]:
     "left",
     [
         "DELETE FROM countries WHERE id = 276",
+        "TRUNCATE countries CASCADE",
         "UPDATE countries SET name = 'Atlantis' WHERE id = 276",
         "INSERT INTO persons (organisation_id, person_key) VALUES (1, 'k')",
         "CREATE TABLE left_behind (id int)",
@@ -55,3 +63,34 @@ async def test_ids_begin_anew(postgres_url: str) -> None:
         ids.append(await connection.fetchval(insert))
         await connection.close()
     assert ids[0] == ids[1]
+
+
+LEFT = """
+SELECT (SELECT count(*) FROM pg_class WHERE relnamespace >= 16384 OR relname = 'left_behind')
+  + (SELECT count(*) FROM pg_namespace WHERE nspname = 'left_behind')
+  + (SELECT count(*) FROM pg_event_trigger) + (SELECT count(*) FROM pg_largeobject_metadata)
+  + (SELECT count(*) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
+     WHERE d.datname = current_database())
+"""
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "CREATE TABLE left_behind (id int)",
+        "CREATE SCHEMA left_behind; CREATE TABLE left_behind.a (id int)",
+        "DROP SCHEMA public",
+        "SELECT lo_create(77)",
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END $$",
+    ],
+)
+async def test_a_database_is_empty_whatever_was_left_in_it(left: str) -> None:
+    with DATABASES.empty() as url:
+        await administer(url, left)
+        open_session = await asyncpg.connect(url)
+        await open_session.execute("BEGIN; CREATE TEMP TABLE another_one (id int)")
+    with DATABASES.empty() as again:
+        assert await asked(again, LEFT) == 0
+        await administer(again, "CREATE TABLE public.left_behind (id int)")
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, ConnectionError)):
+        await open_session.execute("SELECT 1")

@@ -138,9 +138,9 @@ async def test_a_terminated_spreadsheet_has_ended_and_can_be_undone(
     assert seen.undo_state is UndoState.TERMINATED
     assert await ids(sheets) == []
     assert await sheets.begin_undo(undo) is None
-    while await sheets.undo_chunk(sheet.uuid):
+    while await sheets.undo_chunk(undo):
         pass
-    assert (await sheets.end_undo(sheet.uuid)).counts.deleted > 0
+    assert (await sheets.end_undo(undo)).counts.deleted > 0
 
 
 async def test_a_terminated_batch_leaves_its_case_free(database: Database) -> None:

@@ -18,6 +18,7 @@ from activities.imports.views import (
     old_rejected,
     old_resubmitted,
 )
+from activities.jobs.store import SqlJobStore
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database, open_database
 from adapters.database.models.batches import document_tags, documents
@@ -41,7 +42,7 @@ from workflows.imports.runs import HandlerOutcome, ImportState
 from workflows.shared.contracts import BlobRef, Problem
 from workflows.shared.notifications import NotificationPolicies
 from workflows.shared.records import RemovedRows, RowRetentionInput
-from workflows.shared.runs import RunFilter
+from workflows.shared.runs import RunFilter, Visible
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.runs import file_job_id
 
@@ -216,6 +217,7 @@ async def test_transfers_that_have_ended_go_with_their_trail(database: Database)
 
 
 OVERDUE = datetime(2026, 1, 1, tzinfo=UTC)
+OURS = Visible((3,), others=False)
 ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
     "ix_runs_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50)),
     "ix_runs_pipeline_changed_at_id": lambda db: SqlRuns(db).list(
@@ -225,8 +227,12 @@ ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
     "ix_runs_own_state": lambda db: SqlRuns(db).list(RunFilter(50, state="in-complete")),
     "ix_runs_answers_at": lambda db: SqlRuns(db).of(["import/P1/T1"]),
     "ix_runs_kind_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, kind="equipment")),
+    "ix_runs_words": lambda db: SqlRuns(db).list(RunFilter(50, text="list")),
     "ix_runs_project_changed_at_id": lambda db: SqlRuns(db).list(RunFilter(50, project="P1")),
     "ix_runs_revision_id": lambda db: SqlRuns(db).changes(RunFilter(50), 1_000_000_000),
+    "ix_runs_open": lambda db: SqlRuns(db).usage(3, OVERDUE),
+    "ix_runs_organisation_id_created_at": lambda db: SqlRuns(db).usage(3, OVERDUE),
+    "ix_jobs_organisation_id_updated_at": lambda db: SqlJobStore(db).jobs(OURS, limit=50),
     "ix_import_tasks_finished_at": lambda db: old_imports(db).due(OVERDUE, 500),
     "ix_import_tasks_problems": lambda db: old_problems(db).due(OVERDUE, 500),
     "ix_rejected_messages_open": lambda db: old_rejected(db).due(OVERDUE, 500),
@@ -235,9 +241,19 @@ ASKED: Mapping[str, Callable[[Database], Awaitable[Any]]] = {
     "ix_transfers_at": lambda db: SqlTransferStore(db).newest(limit=50),
     "ix_transfers_queue_at": lambda db: SqlTransferStore(db).newest(limit=50, queue="a"),
     "ix_transfers_account_id_at": lambda db: SqlTransferStore(db).newest(limit=50, account_id="a"),
+    "ix_transfers_organisation_id_at": lambda db: SqlTransferStore(db).newest(
+        limit=50, visible=OURS
+    ),
     "pk_transfers": lambda db: SqlTransferStore(db).find("5eed5eed"),
 }
 """Index to what is answered by it."""
+RIVALS = {
+    "pk_transfers": "ix_transfers_at",
+    "ix_runs_open": "ix_runs_organisation_id_created_at",
+}
+"""Index to one that costs as little while nothing is stored."""
+OF_WORDS = "ix_runs_words"
+"""Its kind is read by way of a bitmap alone."""
 
 
 @pytest.mark.parametrize("index", ASKED)
@@ -255,11 +271,11 @@ async def test_lists_and_removals_are_answered_by_an_index(database_url: str, in
         [(statement, parameters)] = asked
         async with database.transaction() as connection:
             await connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-            if index == "pk_transfers":
-                # Where nothing is stored, any order by another index costs as little.
-                await connection.exec_driver_sql("DROP INDEX ix_transfers_at")
+            if index in RIVALS:
+                await connection.exec_driver_sql(f"DROP INDEX {RIVALS[index]}")
             else:
                 await connection.exec_driver_sql("SET LOCAL enable_sort = off")
-            await connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
+            if index != OF_WORDS:
+                await connection.exec_driver_sql("SET LOCAL enable_bitmapscan = off")
             plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
             assert index in "\n".join(plan.scalars())

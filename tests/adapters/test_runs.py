@@ -16,7 +16,7 @@ from adapters.database.models.jobs import jobs
 from adapters.database.models.runs import FOLLOWED, follow, is_followed
 from adapters.database.models.spreadsheets import spreadsheet_imports
 from adapters.database.models.transfers import transfers
-from adapters.database.runs import AcceptedRows, SqlRuns, old_unbegun
+from adapters.database.runs import AcceptedRows, SqlRuns, Usage, old_unbegun
 from workflows.batches.names import LoaderStatus
 from workflows.imports.runs import ImportState
 from workflows.jobs.records import JobStatus
@@ -171,6 +171,21 @@ async def test_every_state_of_a_pipeline_is_one_for_people(
             },
         ),
         (
+            "jobs",
+            "COMPLETED",
+            {
+                "stage_results": {
+                    "1": {"rows": 3, "bytes": 5},
+                    "2": {"rows": 4, "tasks": 1},
+                    # These are no counts.
+                    "3": {"rows": "many", "bytes": [7]},
+                    "4": {"rows": -1},
+                    "5": {"rows": 1e300},
+                }
+            },
+            {"counts": {"stage": 1, "total_stages": 2, "rows": 7}},
+        ),
+        (
             "batches",
             "in-complete",
             {},
@@ -180,6 +195,22 @@ async def test_every_state_of_a_pipeline_is_one_for_people(
                 "reason": "three messages failed",
                 "counts": {"dead_letters": 3},
             },
+        ),
+        (
+            "batches",
+            "processing",
+            {"attention": "redrive: no rights", "reason": None},
+            {
+                "state": RunState.NEEDS_ATTENTION,
+                "needs_attention": True,
+                "reason": "redrive: no rights",
+            },
+        ),
+        (
+            "batches",
+            "in-complete",
+            {"attention": "redrive: no rights"},
+            {"needs_attention": False, "reason": "three messages failed"},
         ),
         (
             "transfers",
@@ -232,21 +263,37 @@ async def test_the_run_follows_the_row_of_its_pipeline(
     assert found == expected
 
 
+async def test_what_every_pipeline_brings_to_an_organisation_is_counted(
+    database: Database,
+) -> None:
+    theirs = {"organisation_id": 3}
+    brought = {"1": {"bytes": 100}, "2": {"rows": 4}}
+    await written(database, "jobs", "COMPLETED", **theirs, stage_results=brought)
+    await written(database, "transfers", "Succeeded", **theirs, size=1_000)
+    source = json.dumps({"name": "x", "size": 10})
+    await written(database, "spreadsheets", "PROCESSING", total=3, source=source)
+    await written(database, "imports", "completed")
+    used = await SqlRuns(database).usage(3, NOW)
+    assert used == Usage(open_runs=1, rows=7, size=1_110, since=NOW)
+
+
 async def test_runs_are_found_by_what_people_call_them(database: Database) -> None:
     for pipeline, (_, _, _, states) in OF_TABLES.items():
         await written(database, pipeline, next(iter(states)))
     table = SqlRuns(database)
 
     async def found(text: str) -> set[str]:
-        return {run.id for run in await table.find(text, Visible((), (), others=True))}
+        return {run.id for run in await table.find(text, Visible((), others=True))}
 
     assert await found("T1") == await found("P%201/T1") == {"import/P%201/T1"}
     assert await found("batch/7/1") == {"batch/7/1"}
-    assert await found(UUID) == {f"spreadsheet/{UUID}"}
     assert await found(DIGEST[:8].upper()) == {f"job/{DIGEST}", f"transfer/{DIGEST}"}
     assert await found(DIGEST[:7]) == await found("P_201/T1") == await found("%") == set()
-    nobody = Visible((), ("imports",), others=True)
+    nobody = Visible((2,), others=False)
     assert [run.id for run in await table.find("T1", nobody)] == []
+    theirs = Visible((3,), others=False)
+    assert [run.id for run in await table.find(UUID, theirs)] == [f"spreadsheet/{UUID}"]
+    assert [run.id for run in await table.find(UUID, Visible((), others=True))] == []
 
 
 async def test_lists_are_filtered_and_continue_where_a_page_ended(database: Database) -> None:
@@ -264,6 +311,66 @@ async def test_lists_are_filtered_and_continue_where_a_page_ended(database: Data
     assert [run.id for run in await table.list(RunFilter(9, kind="hello_world"))] == [every[-1].id]
     assert len(await table.list(RunFilter(9, pipelines=["imports"], project="P 1"))) == 4
     assert await table.list(RunFilter(9, state="FAILED", project="other")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("equip", ["T1"]),
+        ("LIST, equip", ["T1"]),
+        ("equipment rev.3", ["T1"]),
+        # A part of a word counts in the newest ones alone.
+        ("quip", []),
+        ("dex", ["T4"]),
+        ("xlsx", ["T4", "T3", "T2", "T1"]),
+        # One is written as other systems do, letter and accent.
+        ("Geräte", ["T2"]),
+        ("设备", ["T3"]),
+        ("p 1 t3", ["T3"]),
+        ("P%201/T3", ["T3"]),
+        ("equip nowhere", []),
+        ("%", []),
+        ("' | list", ["T3", "T1"]),
+        (":*", []),
+        ("ﷺ" * 200, []),
+    ],
+)
+async def test_runs_are_found_by_what_begins_their_words(
+    database: Database, monkeypatch: pytest.MonkeyPatch, text: str, expected: list[str]
+) -> None:
+    monkeypatch.setattr("adapters.database.runs.SEARCHED_WITHIN", 1)
+    names = (
+        "Equipment_list P7-Rev.3.XLSX",
+        "Gera\u0308te.xlsx",
+        "设备清单 (list).xlsx",
+        "Index.xlsx",
+    )
+    for number, name in enumerate(names, 1):
+        changes = {"task_id": f"T{number}", "workflow_id": f"import/P%201/T{number}"}
+        at = NOW + timedelta(minutes=number)
+        await written(
+            database, "imports", "running", **changes, filename=name, created=0, updated_at=at
+        )
+    table = SqlRuns(database)
+    assert [run.short for run in await table.list(RunFilter(9, text=text))] == expected
+    [*first] = await table.list(RunFilter(1, text=text))
+    assert [run.short for run in first] == expected[:1]
+    if len(expected) > 1:
+        rest = RunFilter(9, text=text, before=first[-1].changed_at, behind=first[-1].id)
+        assert [run.short for run in await table.list(rest)] == expected[1:]
+
+
+async def test_a_uuid_has_no_words_and_is_found_by_its_first_digits(database: Database) -> None:
+    await written(database, "transfers", "Assigned")
+    table = SqlRuns(database)
+    for text, number in ((DIGEST[:8], 1), (DIGEST, 1), (DIGEST[:7], 0)):
+        assert len(await table.list(RunFilter(9, text=text))) == number, text
+
+
+async def test_a_title_of_any_length_is_kept_and_searched(database: Database) -> None:
+    await written(database, "imports", "running", filename="x" * 5_000 + " list.xlsx")
+    found = await SqlRuns(database).list(RunFilter(9, text="x" * 200))
+    assert [len(run.title or "") for run in found] == [5_010]
 
 
 async def test_a_wait_is_shown_until_the_run_continues(database: Database) -> None:

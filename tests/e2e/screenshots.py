@@ -10,6 +10,8 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Page, expect
 
+from tests.e2e.test_pages_access import parked
+from tests.e2e.test_pages_review import open_grid, to_review
 from tests.support.pages import ROOT, PagesSetup, running_pages
 
 IMAGES = ROOT / "docs" / "images"
@@ -85,8 +87,16 @@ async def main() -> None:
             await page.get_by_role("button", name="Confirm and process").click()
             await expect(page.get_by_role("heading", name="All done")).to_be_visible()
             await take(page, "results")
-            await page.goto("/imports/new")
+            await page.goto("/uploads/new")
             await take(page, "upload")
+            await parked(site, page, "Geraete")
+            await page.set_viewport_size({"width": 1280, "height": 1000})
+            await take(page, "run")
+            await to_review(site, page, "review")
+            await open_grid(page)
+            await take(page, "review")
+            await page.goto("/overview")
+            await take(page, "overview")
         async with running_pages(Path(folder) / "phone") as site, site.visit(width=400) as page:
             await site.upload(page, registrations(site))
             await page.get_by_label("Field for Startgruppe").scroll_into_view_if_needed()

@@ -73,8 +73,7 @@ class Person(Terminal):
 
         async def reached() -> bool:
             nonlocal seen
-            named = (str(key.case_id), str(key.batch_id))
-            done = await self.try_docflow("show", *named, "-o", "json")
+            done = await self.try_docflow("show", f"{key.case_id}/{key.batch_id}", "-o", "json")
             if done.exit_code != 0:
                 return False
             seen = json.loads(done.stdout)
@@ -139,10 +138,10 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
 
 async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     key = BatchKey(case_id=1, batch_id=4)
-    said = await terminal.docflow("start", "1", "4")
-    assert "JOB_STARTED of batch 4 of case 1 accepted" in said
+    said = await terminal.docflow("start", "1/4")
+    assert "JOB_STARTED of batch 1/4 accepted" in said
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
-    shown = await terminal.docflow("show", "1", "4")
+    shown = await terminal.docflow("show", "1/4")
     assert "http://ui:8233/namespaces/default/workflows/batch%2F1%2F4" in shown
     assert "event source mapping" in shown and "visible" in shown
 
@@ -155,9 +154,9 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
     refused = await terminal.of_runs("retry", "batch/1/4")
     assert refused.exit_code != 0 and "retry was refused" in refused.stderr
 
-    await terminal.docflow("finish", "1", "4")
+    await terminal.docflow("finish", "1/4")
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
-    ended = await terminal.json("end", "1", "4")
+    ended = await terminal.json("finish", "1/4", "--end")
     assert (ended["event"], ended["id"]) == ("BATCH_END_FINISHED", "batch/1/4")
     seen = await terminal.until(key, LoaderStatus.COMPLETE, "done")
     assert {row["state"] for row in seen["resources"]} == {"gone"}
@@ -171,9 +170,9 @@ async def test_a_batch_from_its_start_to_its_end(terminal: Person) -> None:
 @pytest.mark.parametrize(("options", "case"), [([], 2), (["--partial"], 3)])
 async def test_a_batch_is_cancelled(terminal: Person, options: list[str], case: int) -> None:
     key = BatchKey(case_id=case, batch_id=1)
-    await terminal.docflow("start", str(case), "1")
+    await terminal.docflow("start", f"{case}/1")
     await terminal.until(key, LoaderStatus.PROCESSING, "loading")
-    await terminal.docflow("cancel", str(case), "1", *options, "--reason", "wrong case")
+    await terminal.docflow("cancel", f"{case}/1", *options, "--reason", "wrong case")
     seen = await terminal.until(key, LoaderStatus.CANCELLED, "done")
     assert seen["reason"] == "cancelled by ada: wrong case"
 
@@ -190,18 +189,18 @@ async def test_the_reason_of_a_cancel_by_id_is_kept(terminal: Person) -> None:
 
     await eventually(reached, seconds=30, pause=0.1)
     said = "cancelled by ada: the case was closed; it was not built yet"
-    assert (await terminal.json("show", "12", "1"))["reason"] == said
+    assert (await terminal.json("show", "12/1"))["reason"] == said
 
 
 async def test_a_batch_that_has_ended_is_not_cancelled(terminal: Person) -> None:
-    await terminal.docflow("start", "14", "1")
+    await terminal.docflow("start", "14/1")
     # Whether its row is written by now or not.
-    await terminal.docflow("cancel", "14", "1")
+    await terminal.docflow("cancel", "14/1")
     await terminal.until(BatchKey(case_id=14, batch_id=1), LoaderStatus.CANCELLED, "done")
-    refused = await terminal.refused("cancel", "14", "1")
+    refused = await terminal.refused("cancel", "14/1")
     assert "batch 1 of case 14 was cancelled: there is nothing to cancel" in refused
     for command in ("start", "finish"):
-        refused = await terminal.refused(command, "14", "1")
+        refused = await terminal.refused(command, "14/1")
         assert "was cancelled, and not loaded again: send its documents in" in refused
 
 
@@ -220,7 +219,7 @@ async def test_no_run_of_any_pipeline_that_never_was_takes_an_answer(terminal: P
             done = await terminal.of_runs(verb, run.workflow_id)
             assert done.exit_code == 1, (verb, run.workflow_id, done.output)
             assert "there is no" in done.stderr, (verb, run.workflow_id, done.stderr)
-    assert "there is no batch 99 of case 99" in await terminal.refused("cancel", "99", "99")
+    assert "there is no batch 99 of case 99" in await terminal.refused("cancel", "99/99")
     with pytest.raises(RPCError):
         await terminal.client.get_workflow_handle("case/99").describe()
 
@@ -235,43 +234,43 @@ async def test_a_batch_that_waits_for_room_in_the_account_shows_its_position(
         leases = SqlLeases(database)
         for owner in ("batch/9/1", "batch/9/2", key.workflow_id):
             await leases.take(owner, room, timedelta(minutes=1))
-    shown = await terminal.json("show", "8", "1")
+    shown = await terminal.json("show", "8/1")
     assert shown["room"] == {"resource": "filter policies of a topic", "position": 2}
-    assert "filter policies of a topic (position 2)" in await terminal.docflow("show", "8", "1")
+    assert "filter policies of a topic (position 2)" in await terminal.docflow("show", "8/1")
 
 
 async def test_an_expected_batch_goes_first(terminal: Person) -> None:
     said = await terminal.docflow("expect", "4", "2", "1", "2")
     assert said == "case 4 expects batch 1, 2\n"
-    await terminal.docflow("start", "4", "2")
+    await terminal.docflow("start", "4/2")
     waiting = await terminal.json("list", "--case", "4")
     assert [row["status"] for row in waiting] == ["waiting", "waiting"]
-    shown = await terminal.json("show", "4", "2")
+    shown = await terminal.json("show", "4/2")
     assert [each["batch_id"] for each in shown["waits_for"]] == [1]
     assert shown["waited_for_by"] == []
-    assert "batch 1 (not started, since" in await terminal.docflow("show", "4", "2")
-    assert "waited for by" in await terminal.docflow("show", "4", "1")
-    await terminal.docflow("cancel", "4", "1")
+    assert "batch 1 (not started, since" in await terminal.docflow("show", "4/2")
+    assert "waited for by" in await terminal.docflow("show", "4/1")
+    await terminal.docflow("cancel", "4/1")
     await terminal.until(BatchKey(case_id=4, batch_id=2), LoaderStatus.PROCESSING, "loading")
-    assert (await terminal.json("show", "4", "1"))["phase"] is None
-    await terminal.docflow("cancel", "4", "2")
+    assert (await terminal.json("show", "4/1"))["phase"] is None
+    await terminal.docflow("cancel", "4/2")
 
 
 async def test_a_stray_event_delays_no_batch(terminal: Person) -> None:
-    await terminal.docflow("finish", "13", "1")
-    await terminal.docflow("start", "13", "2")
+    await terminal.docflow("finish", "13/1")
+    await terminal.docflow("start", "13/2")
     await terminal.until(BatchKey(case_id=13, batch_id=2), LoaderStatus.PROCESSING, "loading")
-    assert "no batch waits for it" in " ".join((await terminal.docflow("show", "13", "1")).split())
-    await terminal.docflow("cancel", "13", "2")
+    assert "no batch waits for it" in " ".join((await terminal.docflow("show", "13/1")).split())
+    await terminal.docflow("cancel", "13/2")
 
 
 async def test_a_parked_batch_is_answered(terminal: Person) -> None:
     key = BatchKey(case_id=5, batch_id=1)
-    await terminal.docflow("start", "5", "1", "--end", "0")
-    await terminal.docflow("finish", "5", "1")
+    await terminal.docflow("start", "5/1", "--end", "0")
+    await terminal.docflow("finish", "5/1")
     seen = await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     assert seen["is_parked"]
-    assert "docflow retry | skip | fail batch/5/1" in await terminal.docflow("show", "5", "1")
+    assert "docflow retry | skip | fail batch/5/1" in await terminal.docflow("show", "5/1")
     retried = await terminal.of_runs("retry", "batch/5/1", "--reason", "the topic has room again")
     assert "retry accepted" in retried.stdout, retried.output
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
@@ -283,8 +282,8 @@ async def test_a_parked_batch_is_answered(terminal: Person) -> None:
 
 async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
     key = BatchKey(case_id=6, batch_id=1)
-    await terminal.docflow("start", "6", "1", "--end", "0")
-    await terminal.docflow("finish", "6", "1", "--documents", "3")
+    await terminal.docflow("start", "6/1", "--end", "0")
+    await terminal.docflow("finish", "6/1", "--documents", "3")
     await terminal.until(key, LoaderStatus.PROCESSING, "parked")
     await terminal.of_runs("fail", "batch/6/1", "--reason", "the case was closed")
     seen = await terminal.until(key, LoaderStatus.FAILED, "done")
@@ -293,48 +292,48 @@ async def test_a_parked_batch_is_given_up(terminal: Person) -> None:
 
 
 async def test_an_event_sent_twice_is_accepted_twice(terminal: Person) -> None:
-    await terminal.docflow("start", "7", "1")
+    await terminal.docflow("start", "7/1")
     handle = terminal.client.get_workflow_handle("case/7")
     before = (await handle.query("status"))["events"]
     for _ in range(2):
-        await terminal.docflow("finish", "7", "1")
+        await terminal.docflow("finish", "7/1")
     assert (await handle.query("status"))["events"] == before + 2
-    await terminal.docflow("cancel", "7", "1")
+    await terminal.docflow("cancel", "7/1")
 
 
 async def test_dead_letters_are_redriven_after_the_end(terminal: Person) -> None:
     key = BatchKey(case_id=8, batch_id=1)
     await terminal.store.expect([key])
-    assert "there is no batch 2 of case 8" in await terminal.refused("redrive", "8", "2")
+    assert "there is no batch 2 of case 8" in await terminal.refused("redrive", "8/2")
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
-    assert "kept no dead letters" in await terminal.refused("redrive", "8", "1")
+    assert "kept no dead letters" in await terminal.refused("redrive", "8/1")
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE, dead_letters=2))
-    taken = await terminal.json("redrive", "8", "1")
+    taken = await terminal.json("redrive", "8/1")
     assert taken["event"] == "REDRIVE_REQUESTED"
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
-    await terminal.docflow("end", "8", "1")
+    await terminal.docflow("finish", "8/1", "--end")
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
 
 
 async def test_documents_that_failed_are_shown_and_tried_again(terminal: Person) -> None:
     key = BatchKey(case_id=10, batch_id=1)
-    assert "there is no batch 1 of case 10" in await terminal.refused("documents", "10", "1")
+    assert "there is no batch 1 of case 10" in await terminal.refused("show", "10/1", "documents")
     await terminal.store.expect([key])
-    assert "no documents of batch 1" in await terminal.docflow("documents", "10", "1")
+    assert "no documents of batch 10/1" in await terminal.docflow("show", "10/1", "documents")
     for document_id in ("D-1", "D-2"):
         await terminal.loads.fail(document(document_id, key), f"{document_id} is cut off")
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
-    assert (await terminal.json("show", "10", "1"))["outcome"] == "PARTIAL"
-    shown = await terminal.docflow("documents", "10", "1", "--state", "failed")
+    assert (await terminal.json("show", "10/1"))["outcome"] == "PARTIAL"
+    shown = await terminal.docflow("show", "10/1", "documents", "--state", "failed")
     assert "DOCUMENT_PROCESSED: D-2 is cut off" in " ".join(shown.split())
-    (first,) = await terminal.json("documents", "10", "1", "--limit", "1")
+    (first,) = await terminal.json("show", "10/1", "documents", "--limit", "1")
     assert (first["document_id"], first["reason"]) == ("D-1", "D-1 is cut off")
-    every = await terminal.docflow("documents", "10", "1", "--limit", "2", "-o", "name")
+    every = await terminal.docflow("show", "10/1", "documents", "--limit", "2", "-o", "name")
     assert every.split() == ["D-1", "D-2"]
-    left = await terminal.docflow("dead-letters", "10", "1")
-    assert "D-2 is cut off" in left and "redrive 10 1 --with-failed" in left
+    left = await terminal.docflow("show", "10/1", "dead-letters")
+    assert "D-2 is cut off" in left and "redrive 10/1 --with-failed" in left
 
-    taken = await terminal.json("redrive", "10", "1", "--with-failed")
+    taken = await terminal.json("redrive", "10/1", "--with-failed")
     assert (taken["event"], taken["without_message"]) == ("REDRIVE_REQUESTED", 0)
     queue = names_of(PLAN.prefix, key).queue
 
@@ -345,7 +344,7 @@ async def test_documents_that_failed_are_shown_and_tried_again(terminal: Person)
     await eventually(tried, seconds=30)
     terminal.cloud.queues_by_name[queue].messages.clear()
     await terminal.until(key, LoaderStatus.PROCESSING, "ending")
-    await terminal.docflow("end", "10", "1")
+    await terminal.docflow("finish", "10/1", "--end")
     await terminal.until(key, LoaderStatus.COMPLETE, "done")
 
 
@@ -393,16 +392,16 @@ async def test_a_batch_of_which_nothing_failed_is_not_tried_again(terminal: Pers
     key = BatchKey(case_id=11, batch_id=1)
     await terminal.store.expect([key])
     await terminal.store.close(Closing(key=key, status=LoaderStatus.COMPLETE))
-    refused = await terminal.refused("redrive", "11", "1", "--with-failed")
+    refused = await terminal.refused("redrive", "11/1", "--with-failed")
     assert "batch 1 of case 11 is complete, and no message of it waits to be tried" in refused
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "99", "1"), "there is no batch 1 of case 99"),
+        (("show", "99/1"), "there is no batch 1 of case 99"),
         (("expect", "99", "1", "0"), "greater than or equal to 1"),
-        (("redrive", "99", "1", "--with-failed"), "there is no batch 1 of case 99"),
+        (("redrive", "99/1", "--with-failed"), "there is no batch 1 of case 99"),
         (("concurrency", "7", "20", "--default"), "N and --default contradict each other"),
     ],
 )
@@ -413,7 +412,7 @@ async def test_a_refusal_is_one_line(
 
 
 async def test_an_empty_list_explains_how_to_begin(terminal: Person) -> None:
-    assert "docflow batch start CASE BATCH" in await terminal.docflow("list", "--case", "99")
+    assert "docflow batch start CASE/BATCH" in await terminal.docflow("list", "--case", "99")
 
 
 async def test_a_truncated_table_is_marked(terminal: Person) -> None:
@@ -422,12 +421,12 @@ async def test_a_truncated_table_is_marked(terminal: Person) -> None:
 
 
 async def test_what_exists_of_a_batch_and_the_concurrency_of_its_case(terminal: Person) -> None:
-    await terminal.docflow("start", "15", "1")
+    await terminal.docflow("start", "15/1")
     await terminal.until(BatchKey(case_id=15, batch_id=1), LoaderStatus.PROCESSING, "loading")
-    shown = await terminal.docflow("resources", "15", "1")
+    shown = await terminal.docflow("show", "15/1", "resources")
     assert "event source mapping" in shown and "in use" in shown
-    assert (await terminal.json("resources", "15", "1"))["state"] == "in use"
-    await terminal.docflow("cancel", "15", "1")
+    assert (await terminal.json("show", "15/1", "resources"))["state"] == "in use"
+    await terminal.docflow("cancel", "15/1")
     none = "case 15 has none of its own: DOCFLOW_BATCH_CONCURRENCY counts\n"
     assert await terminal.docflow("concurrency", "15") == none
     assert "of case 15 is 20" in await terminal.docflow("concurrency", "15", "20")

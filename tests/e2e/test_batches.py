@@ -4,8 +4,8 @@ import json
 import random
 import signal
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +19,8 @@ from temporalio.client import Client, WorkflowExecution
 from activities.batches.store import SqlBatchStore
 from adapters.aws.session import AwsClients, open_aws
 from adapters.database.engine import Database
-from stack.children import child
 from stack.demo.batches import ExternalSystems, failed_documents, left_behind
 from stack.embedded import EmbeddedStack, embedded_stack
-from stack.parts import DOCFLOW
 from stack.sample_documents import FOUND_INSIDE, SampleDocument, sample_documents
 from tests.support.batches.installation import shuffled
 from tests.support.cli import run_docflow_in_thread
@@ -71,13 +69,9 @@ class StackUser:
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    async def start(self, key: BatchKey, *, max_redrives: int = 1) -> None:
+    async def start(self, key: BatchKey) -> None:
         """Start a batch and wait until documents may be sent."""
-        timings = BatchSettings.read(self.stack.settings).timings
-        own = timings.model_copy(update={"max_redrives": max_redrives})
-        await self.outside.send_event(
-            JobStarted(case_id=key.case_id, batch_id=key.batch_id, timings=own)
-        )
+        await self.outside.send_event(JobStarted(case_id=key.case_id, batch_id=key.batch_id))
         await self.reach(key, Phase.LOADING)
 
     async def send(self, key: BatchKey, documents: Sequence[SampleDocument]) -> None:
@@ -116,12 +110,13 @@ class StackUser:
         return [each for each in found if any(stem in each for stem in stems)]
 
 
-@asynccontextmanager
-async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterator[StackUser]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(open_folder: Path) -> AsyncIterator[StackUser]:
+    folder = open_folder / "batches"
     async with AsyncExitStack() as opened:
         said: list[str] = []
         stack = await opened.enter_async_context(
-            embedded_stack(folder / "stack", announce=said.append, settings={**QUICK, **settings})
+            embedded_stack(folder / "stack", announce=said.append, settings=QUICK)
         )
         clients = await opened.enter_async_context(open_aws(stack.aws))
         resources = await opened.enter_async_context(open_resources(stack.environment))
@@ -132,12 +127,6 @@ async def running_site(folder: Path, settings: Mapping[str, str]) -> AsyncIterat
         client = await connect(address)
         samples = sample_documents(folder / "documents")
         yield StackUser(stack, client, clients, resources.database, outside, samples, said)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def site(open_folder: Path) -> AsyncIterator[StackUser]:
-    async with running_site(open_folder / "batches", {}) as running:
-        yield running
 
 
 async def test_the_block_of_the_readme_ends_as_written(site: StackUser) -> None:
@@ -190,7 +179,7 @@ async def test_a_worker_that_is_killed_halfway_loads_every_document_once(site: S
 async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: StackUser) -> None:
     key = BatchKey(case_id=2, batch_id=1)
     cloud = _process(lambda command: "ministack" in command)
-    await site.docflow("start", "2", "1")
+    await site.docflow("start", "2/1")
     names = names_of(BatchSettings.read(site.stack.settings).plan.prefix, key)
 
     async def begun() -> bool:
@@ -203,7 +192,7 @@ async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: 
     try:
         status = await site.status(key)
         assert status is not None and status.phase is Phase.PROVISIONING
-        await site.docflow("cancel", "2", "1")
+        await site.docflow("cancel", "2/1")
 
         async def cancelled() -> bool:
             now = await site.status(key)
@@ -214,57 +203,6 @@ async def test_a_batch_that_is_cancelled_while_it_is_built_leaves_nothing(site: 
         cloud.send_signal(signal.SIGCONT)
     result = await site.result(key)
     assert (result.status, result.left) == (LoaderStatus.CANCELLED, ())
-    assert await site.left(key) == []
-
-
-async def test_what_could_not_be_loaded_is_tried_again_by_a_person(
-    site: StackUser, tmp_path: Path
-) -> None:
-    key = BatchKey(case_id=3, batch_id=1)
-    await site.start(key, max_redrives=0)
-    poison = [document for document in site.samples if document.ends is DocumentState.FAILED]
-    await site.send(key, [*site.samples[:3], *poison])
-    result = await site.result(key)
-    assert (result.status, result.dead_letters) == (LoaderStatus.COMPLETE, len(poison))
-    letters = await site.docflow("dead-letters", "3", "1")
-    assert {letter["where"] for letter in letters} == {"dead-letter queue"}
-    assert len([letter for letter in letters if "extract: " in letter["reason"]]) == len(poison)
-    kept = await site.docflow("resources", "3", "1")
-    assert (kept["state"], [one["resource"] for one in kept["resources"]]) == (
-        "kept",
-        ["dead-letter queue"],
-    )
-
-    await site.docflow("redrive", "3", "1")
-
-    async def tried_again() -> bool:
-        return len(await failed_documents(site.database, key)) == len(poison)
-
-    await eventually(tried_again, seconds=PATIENCE, pause=0.1)
-    again = await site.result(key)
-    assert (again.status, again.dead_letters) == (LoaderStatus.COMPLETE, 0)
-    assert (await site.docflow("resources", "3", "1"))["state"] == "gone"
-    assert await site.left(key) == []
-
-    # After the final pass too: what was recorded as failed is loaded once its files are whole.
-    shown = await site.docflow("documents", "3", "1", "--state", "failed")
-    recorded = await site.docflow("dead-letters", "3", "1")
-    assert [one["reason"] for one in recorded] == [one["reason"] for one in shown]
-    assert len(shown) == len(poison)
-    for number, document in enumerate(poison):
-        whole = tmp_path / f"whole-{number}.txt"
-        whole.write_text(f"The whole text, {number}.")
-        name = f"batches/incoming/3/{document.path.name}"
-        await site.outside.blobs.upload(whole, name)
-    await site.docflow("redrive", "3", "1", "--with-failed")
-
-    async def none_failed() -> bool:
-        return not await failed_documents(site.database, key)
-
-    await eventually(none_failed, seconds=PATIENCE, pause=0.1)
-    at_last = await site.result(key)
-    assert (at_last.outcome, at_last.documents.failed) == ("SUCCESS", 0)
-    assert await site.docflow("dead-letters", "3", "1") == []
     assert await site.left(key) == []
 
 
@@ -300,17 +238,3 @@ async def test_batches_of_many_cases_are_built_once_and_in_their_order(site: Sta
         for before, after in pairwise(found):
             assert before.close_time is not None and before.close_time <= after.start_time
     assert await site.left(*keys) == []
-
-
-async def test_a_batch_without_a_function_is_loaded_by_the_bridge(open_folder: Path) -> None:
-    key = BatchKey(case_id=4, batch_id=1)
-    folder = open_folder / "without"
-    async with running_site(folder, {"DOCFLOW_BATCH_WITH_FUNCTION": "false"}) as site:
-        log = folder / "loader.log"
-        command = [*DOCFLOW, "bridge", "batch-loader"]
-        async with child(command, log, site.stack.environment):
-            await site.start(key)
-            await site.send(key, site.samples[:5])
-            result = await site.result(key)
-        assert (result.status, result.documents.loaded) == (LoaderStatus.COMPLETE, 5)
-        assert await site.left(key) == []

@@ -25,6 +25,7 @@ from stack.clamd import PLANTED_NAME
 from stack.demo.transfers.site import missing_parts
 from stack.postgres import postgres_at, postgres_part
 from workflows.jobs.records import JobStatus
+from workflows.shared.runs import Visible
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,7 +66,7 @@ async def _scene_is_processed(folder: Path, output: str) -> None:
             bbox=tuple(item["bbox"]), datetime="2024-06-21T00:00:00Z/2024-06-22T00:00:00Z"
         )
         async with open_database(url) as database:
-            [job] = await SqlJobStore(database).jobs(limit=2)
+            [job] = await SqlJobStore(database).jobs(Visible((), others=True), limit=2)
             found = await Catalogue(database).search(search)
         assert (job.job_type, job.status) == ("process_raster", JobStatus.COMPLETED)
     assert [each["id"] for each in found.items] == [item["id"]]

@@ -100,7 +100,7 @@ FAILING: Mapping[str, tuple[Callable[[Path], bytes], str]] = {
     "endless line": (lambda path: b"a,b\n" + b"x" * (9 * MB), "line of more than"),
     "endless record": (lambda path: b'a,b\n"' + b"x\n" * 11_000, "quote"),
     "quote far below": (lambda path: GOOD * 2000 + b'"Ben,Novak,ben@example.org\n', "quote"),
-    "endless cell": (lambda path: b"a,b\n" + b"x" * 140_000 + b",1\n", "field larger|quote"),
+    "endless cell": (lambda path: b"a,b\n" + b"x" * 140_000 + b",1\n", "a cell of the row|quote"),
 }
 REFUSED: Mapping[str, tuple[bytes, int]] = {
     "nothing": (b"", 422),

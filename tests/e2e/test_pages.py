@@ -52,7 +52,14 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> No
     async with site.visit() as page:
         address = await to_columns(site, page, "whole")
         group = page.get_by_label("Field for Startgruppe")
+        # The open question is the first, and the button says what becomes of it.
+        await expect(page.locator("#columns select").first).to_have_id(
+            await group.get_attribute("id") or ""
+        )
+        confirm = page.get_by_role("button", name="Confirm the columns")
+        await expect(confirm).to_have_text("Confirm the columns, leave out 1")
         await group.select_option("EVENT_CATEGORY_NAME")
+        await expect(confirm).to_have_text("Confirm the columns")
         await page.get_by_role("button", name="Save", exact=True).click()
         await expect(page.get_by_role("status")).to_have_text("Saved 1 choice.")
         await expect(page.get_by_role("button", name="Save", exact=True)).to_be_focused()
@@ -70,6 +77,12 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> No
         await expect(page.get_by_role("heading", name="All done: 30 rows")).to_be_visible()
         await expect(figure(page, "Created")).to_have_text("30")
         assert await participants(site, "whole") == 30
+        # A line for each row: a page of fifty is about two screens.
+        rows = page.get_by_role("table", name="Outcome of the rows")
+        box = await rows.bounding_box()
+        assert box is not None and box["height"] < 32 * 31
+        await rows.get_by_text("First0 Last0").click()
+        await expect(rows.get_by_text("person0@whole.example.org")).to_be_visible()
 
         await page.get_by_role("link", name="Decisions").click()
         await expect(page.get_by_role("row").filter(has_text="Startgruppe")).to_contain_text(
@@ -252,7 +265,7 @@ async def test_rows_that_are_wrong_are_listed_and_can_be_downloaded(site: PagesS
         await site.upload(page, site.file("wrong.csv", rows))
         await page.get_by_role("button", name="Confirm the columns").click()
         await expect(figure(page, "Error")).to_have_text("1")
-        await page.get_by_role("link", name="Error", exact=True).click()
+        await page.get_by_role("link", name="Error 1", exact=True).click()
         await expect(
             page.get_by_role("row").filter(has_text="is not a mail address")
         ).to_have_count(1)
@@ -296,7 +309,7 @@ async def test_a_file_is_read_from_another_line_on(site: PagesSetup) -> None:
 
 
 async def test_a_file_that_is_no_spreadsheet_is_refused_in_place(site: PagesSetup) -> None:
-    async with site.visit(start="/imports/new") as page:
+    async with site.visit(start="/uploads/new") as page:
         path = site.folder / "picture.xlsx"
         path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(4000))
         await page.get_by_label("belong to").select_option("City Marathon")
@@ -309,7 +322,7 @@ async def test_a_file_that_is_no_spreadsheet_is_refused_in_place(site: PagesSetu
 
 
 async def test_a_file_that_is_too_large_is_refused_before_it_is_sent(site: PagesSetup) -> None:
-    async with site.visit(start="/imports/new") as page:
+    async with site.visit(start="/uploads/new") as page:
         path = site.folder / "large.csv"
         with path.open("wb") as file:
             file.truncate(50_000_001)
@@ -320,7 +333,7 @@ async def test_a_file_that_is_too_large_is_refused_before_it_is_sent(site: Pages
 
 
 async def test_a_file_is_dropped_onto_the_page(site: PagesSetup) -> None:
-    async with site.visit(start="/imports/new") as page:
+    async with site.visit(start="/uploads/new") as page:
         await page.get_by_label("belong to").select_option("City Marathon")
         dropped = await page.evaluate_handle(
             """() => {

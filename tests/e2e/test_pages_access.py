@@ -10,7 +10,8 @@ from sqlalchemy import update
 
 from adapters.database.engine import open_database
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from tests.support.pages import PagesSetup, faults, overflow, people, violations
+from tests.support.gateway import sign_in
+from tests.support.pages import PagesSetup, faults, faults_of_looks, overflow, people, violations
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -55,8 +56,13 @@ async def values(site: PagesSetup, page: Page) -> None:
     await page.get_by_label("Field for Squat").select_option("EVENT_CATEGORY_NAME")
     await page.get_by_role("button", name="Confirm the columns").click()
     await expect(page.get_by_role("heading", name="What do the values mean?")).to_be_visible()
-    await page.get_by_role("searchbox").fill("s")
-    await expect(page.get_by_text("Senior (18+)")).to_be_visible()
+    await page.get_by_role("searchbox", name="Search for").fill("s")
+    await expect(page.get_by_role("radio", name="Senior (18+)")).to_be_visible()
+    # The list that values can mean is in sight, and searched by itself.
+    there = page.get_by_role("complementary", name="What there is")
+    await expect(there).to_contain_text("3 in all.")
+    await there.get_by_role("searchbox", name="Search in Category").fill("mast")
+    await expect(there.get_by_role("listitem")).to_have_text(["Masters (40+)"])
 
 
 async def done(site: PagesSetup, page: Page) -> None:
@@ -67,7 +73,13 @@ async def done(site: PagesSetup, page: Page) -> None:
     await page.get_by_text("Undo this import").click()
 
 
+async def ask_for_undo(page: Page) -> None:
+    await page.goto(page.url)
+    await page.get_by_text("Undo this import").click()
+
+
 async def undone(site: PagesSetup, page: Page) -> None:
+    await ask_for_undo(page)
     await page.get_by_role("button", name="Yes, undo it").click()
     await expect(page.get_by_text("Undone", exact=True)).to_be_visible()
 
@@ -101,7 +113,10 @@ async def purged(site: PagesSetup, page: Page) -> None:
 
 async def preview(site: PagesSetup, page: Page) -> None:
     address = page.url
-    await page.get_by_role("link", name="See first what can be taken back").click()
+    await ask_for_undo(page)
+    # What it would do is said before it is done, where it is asked for and on a page of its own.
+    await expect(page.get_by_text("8 records would be deleted")).to_be_visible()
+    await page.goto(f"{address}/undo-preview")
     await expect(page.get_by_text("8 records would be deleted")).to_be_visible()
     await page.goto(address)
     await page.get_by_text("Undo this import").click()
@@ -123,7 +138,8 @@ async def answered(site: PagesSetup, page: Page) -> None:
     await page.get_by_role("button", name="Confirm and process the rows").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="All done: 4 rows")).to_be_visible()
-    await expect(page.get_by_text("Bib: 8").first).to_be_visible()
+    await page.locator("#rows-title ~ *, table.dense").locator("summary").first.click()
+    await expect(page.get_by_text("Bib", exact=True).first).to_be_visible()
 
 
 async def trail(site: PagesSetup, page: Page) -> None:
@@ -150,21 +166,77 @@ def at(address: str) -> Callable[[PagesSetup, Page], Awaitable[None]]:
     return lambda site, page: open_at(site, page, address)
 
 
+async def history(site: PagesSetup, page: Page) -> None:
+    await page.goto("/runs?mine=true")
+    await page.get_by_role("link", name="History").first.click()
+    await expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+async def parked(site: PagesSetup, page: Page, name: str = "odd") -> None:
+    """A document whose columns are asked for, by way of the form for a new one."""
+    path = site.file(f"{name}.csv", [("Sachnummer", "Description"), (name, "Crane")])
+    await page.goto("/runs/new/document")
+    await page.get_by_label("What is in the file?").select_option("equipment")
+    await page.get_by_label("Project", exact=True).fill("access")
+    await page.get_by_label("File", exact=True).set_input_files(path)
+    await page.get_by_role("button", name="Import the document").click()
+    # The page follows the run until it asks something.
+    await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()
+    await expect(page.get_by_role("heading", name=f"{name}.csv")).to_be_visible()
+
+
+async def mapped(site: PagesSetup, page: Page) -> None:
+    await page.get_by_label("Field for Sachnummer").select_option("code")
+    await page.get_by_role("button", name="Try again with these columns").click()
+    await expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+async def refused(site: PagesSetup, page: Page) -> None:
+    await page.goto("/runs/new/event")
+    for name in ("Source", "Type", "Subject", "Account"):
+        await page.get_by_label(name, exact=True).fill("x")
+    await page.get_by_label("Further data").fill("5")
+    await page.get_by_role("button", name="Send the event").click()
+    await expect(page.get_by_text("Write a JSON object")).to_be_visible()
+
+
+async def view(site: PagesSetup, page: Page) -> None:
+    await page.goto("/runs?pipeline=imports")
+    await page.get_by_text("Save this view").click()
+    await page.get_by_label("Name", exact=True).fill("Documents")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("link", name="Documents")).to_be_visible()
+
+
 Show = Callable[[PagesSetup, Page], Awaitable[None]]
 """Makes the page what is looked at, from where the one before it left off."""
 
 VISITS: Mapping[str, Mapping[str, Show]] = {
     "lists": {
         "inbox": at("/"),
-        "imports": at("/imports"),
+        "imports": at("/uploads"),
         "own inbox": at("/?mine=true"),
-        "imports found": at("/imports?q=access&sort=FILENAME&mine=true"),
-        "no imports": at("/imports?state=FAILED"),
-        "new import": at("/imports/new"),
+        "imports found": at("/uploads?q=access&sort=FILENAME&mine=true"),
+        "no imports": at("/uploads?state=FAILED"),
+        "overview": at("/overview"),
+        "runs": at("/runs"),
+        "no runs": at("/runs?text=nothing&state=needs_attention"),
+        "new import": at("/uploads/new"),
+        "settings": at("/settings"),
+        "new document": at("/runs/new/document"),
+        "new event": at("/runs/new/event"),
         "sign in": at("/sign-in"),
-        "not found": at("/imports/00000000-0000-4000-8000-000000000000"),
+        "not found": at("/uploads/00000000-0000-4000-8000-000000000000"),
         "no such page": at("/nosuchpage/" + "x" * 300),
         "not a page": at("/sign-out"),
+    },
+    "what pipelines keep": {
+        "catalogue": at("/catalogue"),
+        "a search that means nothing": at("/catalogue?since=2026-01-02&until=2026-01-01&west=1"),
+        "batches": at("/batches"),
+        "routes": at("/routes"),
+        "partners": at("/partners"),
+        "watches": at("/watches"),
     },
     "an import": {
         "columns": layout_of_columns,
@@ -173,11 +245,12 @@ VISITS: Mapping[str, Mapping[str, Show]] = {
         "failed": failed,
         "processing": processing,
     },
-    "values": {"values": values},
+    "values": {"values": values, "runs that wait": at("/runs?state=needs_attention")},
     "two tabs": {"conflict": conflict, "trail": trail},
     "two bibs": {"bibs": bibs, "answered": answered},
-    "the end": {"done": done, "preview": preview, "undone": undone},
+    "the end": {"done": done, "preview": preview, "undone": undone, "history": history},
     "purged": {"purged": purged},
+    "a document": {"parked": parked, "mapped": mapped, "refused": refused, "view": view},
 }
 """Visits to the site, and the pages that each of them sees."""
 
@@ -190,8 +263,17 @@ async def test_every_page_is_for_everybody(site: PagesSetup, visit: str) -> None
             assert await faults(page) == [], name
 
 
+@pytest.mark.chaos(alone=True)
+@pytest.mark.parametrize("visit", VISITS)
+async def test_every_page_is_for_everybody_in_every_look(site: PagesSetup, visit: str) -> None:
+    async with site.visit() as page:
+        for name, show in VISITS[visit].items():
+            await show(site, page)
+            assert await faults_of_looks(page) == [], name
+
+
 async def test_a_page_that_is_not_for_everybody_is_noticed(site: PagesSetup) -> None:
-    async with site.visit(start="/imports/new") as page:
+    async with site.visit(start="/uploads/new") as page:
         await page.evaluate("document.querySelector('label[for=type]').remove()")
         assert [line.partition(":")[0] for line in await violations(page)] == ["select-name"]
         await page.evaluate("document.body.append(new Image(5000, 1))")
@@ -200,7 +282,7 @@ async def test_a_page_that_is_not_for_everybody_is_noticed(site: PagesSetup) -> 
 
 
 async def test_colours_of_one_scheme_are_noticed(site: PagesSetup) -> None:
-    async with site.visit(start="/imports/new") as page:
+    async with site.visit(start="/uploads/new") as page:
         rule = "@media (prefers-color-scheme: dark) { h1 { color: #333 !important } }"
         await page.evaluate(_WITH_RULE, rule)
         found = await faults(page)
@@ -233,11 +315,38 @@ async def test_the_api_is_read_and_tried_from_our_own_files(site: PagesSetup) ->
         await expect(page.get_by_text("A token is needed").first).to_be_visible()
 
 
+async def test_single_keys_lead_through_pages_and_can_be_switched_off(site: PagesSetup) -> None:
+    async with site.visit() as page:
+        await columns(site, page)
+        await page.keyboard.press("g")
+        await page.keyboard.press("r")
+        await page.wait_for_url("**/runs")
+        await page.keyboard.press("/")
+        await expect(page.get_by_role("searchbox").first).to_be_focused()
+        await page.keyboard.type("g/s?")
+        await expect(page.get_by_role("searchbox").first).to_have_value("g/s?")
+        await page.keyboard.press("Tab")
+        for key in ("j", "j", "k"):
+            await page.keyboard.press(key)
+        await expect(page.locator("main tbody th a").first).to_be_focused()
+        await page.keyboard.press("?")
+        await page.wait_for_url("**/settings")
+        await page.get_by_role("button", name="Off").click()
+        await expect(page.get_by_role("button", name="Off")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        for key in ("g", "r", "/"):
+            await page.keyboard.press(key)
+        await page.get_by_role("button", name="On", exact=True).click()
+        await expect(page.get_by_role("searchbox").first).to_have_value("")
+        assert page.url.endswith("/settings")
+
+
 async def test_access_without_a_token_is_refused(site: PagesSetup) -> None:
     async with httpx.AsyncClient(base_url=site.address) as anonymous:
-        answer = await anonymous.get("/imports?state=FAILED")
+        answer = await anonymous.get("/uploads?state=FAILED")
         assert answer.status_code == 303
-        assert answer.headers["Location"] == "/sign-in?next=/imports%3Fstate%3DFAILED"
+        assert answer.headers["Location"] == "/sign-in?next=/uploads%3Fstate%3DFAILED"
         refused = await anonymous.post("/sign-in", data={"token": "x.y.z"})
         assert refused.status_code == 401
         assert "docflow_session" not in refused.cookies
@@ -265,15 +374,15 @@ async def test_signing_in_leads_to_no_other_site(site: PagesSetup, elsewhere: st
 async def test_forms_of_other_sites_do_nothing(site: PagesSetup) -> None:
     async with site.visit() as page:
         await columns(site, page)
-        cookies = {"docflow_session": site.token("ada", ["mapper", "operator"])}
-        async with httpx.AsyncClient(cookies=cookies) as intruder:
+        async with httpx.AsyncClient(base_url=site.address) as intruder:
+            await sign_in(intruder, site.token("ada", ["mapper", "operator"]))
             for action in ("columns", "values", "layout", "cancel", "undo", "reassign", "retry"):
                 form = {"csrf": "0.0", "version": "1", "to": "me"}
                 answer = await intruder.post(f"{page.url}/{action}", data=form)
                 assert (action, answer.status_code) == (action, 403)
             file = {"file": ("a.csv", b"First name,Last name\nAda,Lovelace\n")}
             upload = {"csrf": "0.0", "importType": "EVENT_PARTICIPANT"}
-            answer = await intruder.post(f"{site.address}/imports", data=upload, files=file)
+            answer = await intruder.post(f"{site.address}/uploads", data=upload, files=file)
             assert answer.status_code == 403
         await page.reload()
         await expect(page.get_by_role("heading", name="What do the columns mean?")).to_be_visible()

@@ -26,7 +26,7 @@ async def test_an_import_from_upload_to_undo_is_german(site: PagesSetup) -> None
     async with site.visit() as page:
         await page.set_extra_http_headers({"Accept-Language": "de-AT, en;q=0.5"})
         try:
-            await page.goto("/imports/new")
+            await page.goto("/uploads/new")
             await assert_for_everybody(page)
             await page.get_by_label("Vor dem Schreiben prüfen").set_checked(False)
             await page.get_by_label("Wozu gehören die Zeilen?").select_option("City Marathon")
@@ -45,7 +45,7 @@ async def test_an_import_from_upload_to_undo_is_german(site: PagesSetup) -> None
             await page.goto(f"{page.url}/decisions")
             await expect(page.locator("time").first).to_have_text(MOMENT)
             await assert_for_everybody(page)
-            for address in ("/", "/imports", "/imports/00000000-0000-4000-8000-000000000000"):
+            for address in ("/", "/uploads", "/uploads/00000000-0000-4000-8000-000000000000"):
                 await page.goto(address)
                 await assert_for_everybody(page)
         finally:

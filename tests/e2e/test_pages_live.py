@@ -104,7 +104,7 @@ async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: PagesSetup) 
         parked = page.get_by_role("row").filter(has_text=message.workflow_id)
         await expect(parked).to_contain_text("Parked", timeout=30_000)
         await expect(parked.get_by_role("link")).to_have_attribute(
-            "href", re.compile(r"^/documents\?id=import/")
+            "href", re.compile(r"^/runs/import/")
         )
         async with site.visit("grace@example.org") as grace:
             path = site.file("inbox.csv", [("First name", "Shirt"), ("Ada", "M")])
@@ -119,4 +119,4 @@ async def test_the_inbox_shows_whatever_waits_in_any_pipeline(site: PagesSetup) 
 async def test_a_person_who_is_no_operator_sees_only_their_own_imports(site: PagesSetup) -> None:
     async with site.visit(roles=["viewer"]) as page:
         await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
-        await expect(page.get_by_role("link", name="New import")).to_have_count(0)
+        await expect(page.get_by_role("link", name="New upload")).to_have_count(0)

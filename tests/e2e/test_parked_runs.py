@@ -146,8 +146,8 @@ async def terminal(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pe
                     build_worker(client, BATCHES, resources, batches),
                 ):
                     person = replace(person, spreadsheet=made["id"])
-                    await person.json("batch", "start", "7", "1", "--end", "0")
-                    await person.json("batch", "finish", "7", "1")
+                    await person.json("batch", "start", "7/1", "--end", "0")
+                    await person.json("batch", "finish", "7/1")
                     yield person
 
 

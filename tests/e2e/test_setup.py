@@ -83,9 +83,17 @@ class BareInstallation:
         assert process.returncode is not None
         return process.returncode, output.decode() + errors.decode()
 
-    async def setup(self, *options: str) -> tuple[int, str]:
+    async def setup(self) -> tuple[int, str]:
         """Run `docflow setup` inside of this process."""
-        done = await run_docflow_in_thread("setup", *options, context=CliContext(self.settings))
+        return await self._inside("setup")
+
+    async def doctor(self, *options: str) -> tuple[int, str]:
+        """Run `docflow doctor` inside of this process."""
+        return await self._inside("doctor", *options)
+
+    async def _inside(self, *arguments: str) -> tuple[int, str]:
+        settings = {**self.settings, "DOCFLOW_CONTEXTS": str(self.folder / "contexts.json")}
+        done = await run_docflow_in_thread(*arguments, context=CliContext(settings))
         return done.exit_code, done.output
 
 
@@ -178,8 +186,9 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: BareInstallatio
             said = await each.problems()
             assert "run `docflow setup`" in said and "database schema" in said
             assert (await each.health("live"))[0] == 200
-        checked = await site.setup("--check")
-        assert checked[0] == 1 and "missing" in checked[1]
+        code, said = await site.doctor()
+        assert code == 1 and "missing" in said
+        assert "gateway                      left out          no gateway is known" in said
         # The check has changed nothing, and nothing has been polled or received.
         assert await current(site.settings["DATABASE_URL"]) is None
         assert await TemporalRuns(client, {}).pollers(TASK_QUEUE) == 0
@@ -188,7 +197,7 @@ async def test_processes_wait_for_what_docflow_setup_makes(site: BareInstallatio
         code, said = await site.docflow("setup")
         assert code == 0, said
         assert "search attributes            made" in said and "batches" in said
-        assert (await site.setup("--check"))[0] == 0
+        assert (await site.doctor())[0] == 0
         await eventually(worker.ready)
         await eventually(gateway.ready)
         run = client.get_workflow_handle("import/P1/T1")
@@ -231,7 +240,7 @@ async def test_a_bridge_waits_for_its_queue_and_a_drain_does_not(site: BareInsta
         assert (await bridge.health("live"))[0] == 200
     code, said = await site.docflow(*BRIDGE, "--drain")
     assert code == 1 and "no-such-queue" in said
-    code, said = await site.setup("--check", "--json")
+    code, said = await site.doctor("--json")
     assert code == 1
     found = {each["name"]: each for each in json.loads(said)}
     assert (found["import queue"]["state"], found["batches"]["state"]) == ("missing", "left out")

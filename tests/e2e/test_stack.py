@@ -16,10 +16,11 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from docflow.client.contexts import Context, Contexts
+from tests.support.gateway import sign_in
 from tests.support.waiting import eventually
 from workers.jobs.register import JOBS
 from workers.shared.connect import connect
-from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.services.runs import TemporalRuns
 from workflows.jobs.records import JobStatus
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @dataclass
 class Stack:
-    """`docflow stack up`, and what it has said so far."""
+    """`docflow dev`, and what it has said so far."""
 
     process: Process
     folder: Path
@@ -86,12 +87,17 @@ def _children(pid: int, name: str) -> list[psutil.Process]:
     return found
 
 
+def _contexts(folder: Path) -> Path:
+    """The file of the developer's contexts."""
+    return folder.parent / "contexts.json"
+
+
 async def _start(folder: Path) -> Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "workers.shared.cli", "stack", "up", "--folder", str(folder)),
+        *(sys.executable, "-m", "workers.shared.cli", "dev", "--folder", str(folder)),
         cwd=ROOT,
         stdout=PIPE,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", "DOCFLOW_CONTEXTS": str(_contexts(folder))},
     )
 
 
@@ -121,6 +127,8 @@ async def _interrupted_start(folder: Path) -> Mapping[str, int]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stack(open_folder: Path) -> AsyncIterator[Stack]:
     folder = open_folder / "dev"
+    contexts = Contexts({"DOCFLOW_CONTEXTS": str(_contexts(folder))})
+    contexts.keep("production", Context("https://docflow.example.org", "secret"))
     ports = await _interrupted_start(folder)
     process = await _start(folder)
     running = Stack(process, folder, {}, ports)
@@ -134,6 +142,7 @@ async def stack(open_folder: Path) -> AsyncIterator[Stack]:
         exit_code = await _stop(process, signal.SIGTERM)
     assert exit_code == 143
     assert not (folder / "env").exists()
+    assert (contexts.current, list(contexts.all())) == ("production", ["production"])
 
 
 async def _submit(stack: Stack, task: str) -> None:
@@ -161,6 +170,19 @@ async def test_the_next_start_has_the_same_ports(stack: Stack) -> None:
     assert f"//127.0.0.1:{stack.ports['service-bus']};" in queue
 
 
+async def test_commands_are_logged_in_while_it_runs(stack: Stack) -> None:
+    assert stack.said["commands"] == "logged in as context dev"
+    unset = ("DOCFLOW_ADDRESS", "DOCFLOW_TOKEN")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+    listing = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "workers.shared.cli", "schedule", "list", "-o", "name"),
+        stdout=PIPE,
+        env={**environment, "DOCFLOW_CONTEXTS": str(_contexts(stack.folder))},
+    )
+    output, _ = await asyncio.wait_for(listing.communicate(), 120)
+    assert (listing.returncode, b"batch-sweeper" in output) == (0, True)
+
+
 async def test_temporal_may_be_killed_while_it_is_started_again(stack: Stack) -> None:
     server = stack.child("start-dev")
     server.kill()
@@ -173,7 +195,7 @@ async def test_temporal_may_be_killed_while_it_is_started_again(stack: Stack) ->
 
 async def test_every_part_may_be_killed(stack: Stack) -> None:
     names = {
-        "service-bus": "the Service Bus emulator",
+        "emulators.service_bus": "the Service Bus emulator",
         "ministack": "MiniStack",
         "worker": "the worker",
         "start-dev": "the Temporal dev server",
@@ -216,8 +238,8 @@ async def test_jobs_are_served_in_all_lanes_and_shown(stack: Stack) -> None:
 
     await eventually(are_polled)
     headers = {"Authorization": f"Bearer {stack.said['token']}"}
-    cookies = {COOKIE: stack.said["token"]}
-    async with httpx.AsyncClient(base_url=stack.said["gateway"], cookies=cookies) as browser:
+    async with httpx.AsyncClient(base_url=stack.said["gateway"]) as browser:
+        await sign_in(browser, stack.said["token"])
         asked = {"job_type": "hello_world", "parameters": {"n": 2}}
         answer = await browser.post("/api/jobs", json=asked, headers=headers)
         assert answer.status_code == 201, answer.text
@@ -228,7 +250,7 @@ async def test_jobs_are_served_in_all_lanes_and_shown(stack: Stack) -> None:
             return shown.json()["status"] == JobStatus.COMPLETED
 
         await eventually(has_completed)
-        page = await browser.get("/jobs")
+        page = await browser.get("/runs?pipeline=jobs")
         assert (page.status_code, f"/jobs/{job}" in page.text) == (200, True)
 
 

@@ -121,7 +121,7 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
     for value in values:
         wanted = meaning[value["value"]]
         found = await terminal.json(
-            "candidates", uuid, "--field", "EVENT_CATEGORY_NAME", "--text", wanted
+            "values", uuid, "--candidates", "EVENT_CATEGORY_NAME", "--text", wanted
         )
         id = next(each["id"] for each in found if each["name"] == wanted)
         await terminal.docflow("values", uuid, "--set", f"{value['id']}={id}")
@@ -129,9 +129,9 @@ async def test_from_the_file_over_both_pauses_to_rows_and_back(
 
     done = await terminal.until(uuid, "COMPLETED")
     assert done["counts"] == {"created": 58, "updated": 0, "skipped": 0, "error": 2}
-    wrong = await terminal.json("results", uuid, "--outcome", "ERROR")
+    wrong = await terminal.json("show", uuid, "rows", "--outcome", "ERROR")
     assert len(wrong) == 2 and all(each["message"] for each in wrong)
-    assert wrong[0]["message"] in await terminal.docflow("results", uuid)
+    assert wrong[0]["message"] in await terminal.docflow("show", uuid, "rows")
     report = tmp_path / "to-correct.xlsx"
     assert (await terminal.run("report", uuid, "--out", str(report))).exit_code == 0
     with FileDocuments().open_table(report) as table:
@@ -219,7 +219,7 @@ async def test_a_template_that_is_filled_in_needs_no_decision_about_columns(
 ) -> None:
     assert "EVENT_PARTICIPANT" in await terminal.docflow("types")
     file = tmp_path / "template.xlsx"
-    save = ("template", "EVENT_PARTICIPANT", "--out", str(file))
+    save = ("types", "--template", "EVENT_PARTICIPANT", "--out", str(file))
     assert f"saved {file}" in await terminal.docflow(*save)
     assert "add --force" in await terminal.refused(*save)
     nowhere = str(tmp_path / "none" / "template.xlsx")

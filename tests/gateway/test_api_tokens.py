@@ -31,7 +31,7 @@ async def test_a_program_uploads_with_its_token_until_revoked(stack: Stack) -> N
     assert new["token"].startswith(new["beginning"]) and len(new["beginning"]) < 20
     async with stack.browser(new["token"]) as program, stack.browser(ADMIN) as admin:
         uuid = await import_in(program, "COLUMN_MAPPING")
-        assert (await program.get("/api/jobs")).status_code == 403
+        assert (await program.get("/api/v1/schedules")).status_code == 403
         assert (await program.get("/api/v1/tokens")).status_code == 403
         at = f"/api/v1/tokens/{new['id']}"
         shown = (await admin.get(at)).json()
@@ -62,12 +62,12 @@ async def test_a_revoked_token_is_refused_within_seconds(stack: Stack) -> None:
     new, now = await made(stack), [0.0]
     store = SqlApiTokens(stack.resources.database)
     gateway = ProgramTokens(store, clock=lambda: now[0])
-    who = await gateway.identify(new["token"])
+    who = (await gateway.verify(new["token"])).who
     assert (who.may("mapper", 1), who.may("operator", 1), who.may("viewer")) == (True, False, False)
     await store.revoke(new["id"])
     now[0] = 10.0
     with pytest.raises(Unauthorised, match="revoked"):
-        await gateway.identify(new["token"])
+        await gateway.verify(new["token"])
 
 
 async def test_only_the_text_that_was_made_is_accepted(stack: Stack) -> None:

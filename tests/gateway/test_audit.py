@@ -8,8 +8,7 @@ import pytest
 from adapters.database.access import SqlAudit
 from adapters.database.engine import open_database
 from stack.children import free_port
-from tests.support.gateway import Stack, import_in, page_of, token, upload
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import Stack, import_in, page_of, sign_in, token, upload
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -29,7 +28,7 @@ async def test_the_audit_lists_changes_and_refusals(stack: Stack) -> None:
         await paula.delete(f"/api/imports/{uuid}", headers={"X-Request-Id": "r-7"})
     async with stack.browser(token("paula", 1, "viewer")) as viewer:
         await viewer.delete(f"/api/imports/{uuid}")
-        await viewer.get("/api/jobs")
+        await viewer.get("/api/v1/schedules")
     async with stack.browser(token("alma", 1, "admin")) as admin:
         found = await entries(admin, who="paula")
         assert [(each["action"], each["object"], each["status"]) for each in found] == [
@@ -37,7 +36,7 @@ async def test_the_audit_lists_changes_and_refusals(stack: Stack) -> None:
             ("putColumns", uuid, 422),
             ("cancelImport", uuid, 200),
             ("cancelImport", uuid, 403),
-            ("listJobs", None, 403),
+            ("listSchedules", None, 403),
         ]
         assert {(each["by"], each["organisation_id"]) for each in found} == {("person", 1)}
         assert (found[2]["request_id"], found[2]["from_where"]) == ("r-7", "127.0.0.1")
@@ -50,17 +49,33 @@ async def test_the_audit_lists_changes_and_refusals(stack: Stack) -> None:
         assert await entries(stranger, who="paula") == []
 
 
+async def test_an_entry_says_why_and_names_the_whole_object(stack: Stack) -> None:
+    async with stack.browser(token("aline", 1, "admin")) as admin:
+        why = {"reason": "a test"}
+        await admin.post("/api/v1/rejected-messages/999999999/dismiss", json=why)
+        await admin.post("/api/v1/schedules/none/pause", json=why)
+        await admin.delete("/api/imports/none", params=why)
+        await admin.post("/api/v1/webhooks/999999/messages/8/resend")
+        found = await entries(admin, who="aline")
+    assert [(each["action"], each["object"], each["reason"]) for each in found] == [
+        ("dismissRejectedMessage", "999999999", "a test"),
+        ("pauseSchedule", "none", "a test"),
+        ("cancelImport", "none", "a test"),
+        ("resendWebhookMessage", "999999/8", None),
+    ]
+
+
 async def test_forms_of_pages_are_in_the_audit(stack: Stack) -> None:
     session = token("piet")
     async with stack.browser(session) as piet:
         uuid = await import_in(piet, "COLUMN_MAPPING")
-        piet.cookies.set(COOKIE, session)
+        await sign_in(piet, session)
         csrf = (await page_of(piet, uuid)).partition('name="csrf" value="')[2].partition('"')[0]
-        left = await piet.post(f"/imports/{uuid}/cancel", data={"csrf": csrf})
+        left = await piet.post(f"/uploads/{uuid}/cancel", data={"csrf": csrf})
         assert left.status_code == 303
     async with stack.browser(token("alma", 1, "admin")) as admin:
         last = (await entries(admin, who="piet"))[-1]
-    assert (last["action"], last["object"]) == ("POST /imports/{uuid}/cancel", uuid)
+    assert (last["action"], last["object"]) == ("POST /uploads/{uuid}/cancel", uuid)
 
 
 async def test_nothing_changes_if_the_audit_cannot_be_written(stack: Stack) -> None:

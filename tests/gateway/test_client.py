@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -18,7 +19,7 @@ from stack.children import free_port
 from tests.gateway.test_commands import Terminal
 from tests.gateway.test_documents import OPERATOR, ROWS, parked
 from tests.support.cli import run_docflow_in_thread
-from tests.support.gateway import Stack, served, token
+from tests.support.gateway import Stack, import_in, served, token
 from workers.imports.register import IMPORTS
 from workers.imports.resources import import_resources
 from workers.imports.settings import RunSettings
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 PROGRAMS = re.findall(r"```python run\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+Event = TypeVar("Event")
 MESSAGE = {"document_type": "equipment", "project_id": "P3"}
 
 
@@ -64,6 +66,50 @@ async def test_a_document_is_sent_followed_and_answered(stack: Stack, address: s
             await docflow.answer_run(made.id, "retry")
         assert (refused.value.status, refused.value.code) == (409, "wrong-state")
         assert "has ended" in str(refused.value)
+
+
+async def test_a_watched_run_or_upload_is_followed_to_its_end(stack: Stack, address: str) -> None:
+    id = await parked(stack, project_id="P5")
+    async with asyncio.timeout(60), AsyncClient(address, OPERATOR) as docflow:
+        following = asyncio.ensure_future(_all(docflow.watch_run(id)))
+        await docflow.answer_run(id, "skip", reason="a test")
+        assert (await following)[-1].state == "skipped"
+        assert [each.state for each in await _all(docflow.watch_run(id))] == ["skipped"]
+    async with asyncio.timeout(60), AsyncClient(address, token("anna")) as docflow:
+        async with stack.browser(token("anna")) as anna:
+            uuid = await import_in(anna, "COMPLETED", autoStart="true")
+        assert [each.state for each in await _all(docflow.watch_upload(uuid))] == ["COMPLETED"]
+
+
+async def test_an_answer_keeps_its_reason_and_answers_only_what_was_seen(
+    stack: Stack, address: str
+) -> None:
+    id = await parked(stack, project_id="P9")
+    short, why = id.removeprefix("import/"), "the file is there now"
+    async with AsyncClient(address, token("alma", 1, "admin")) as docflow:
+        seen = (await docflow.get_run(short)).http_etag
+        done = await docflow.answer_run(short, "retry", reason=why, if_match=seen)
+        assert done.http_etag != seen
+        with pytest.raises(Problem) as late:
+            await docflow.answer_run(short, "skip", if_match=seen)
+        assert (late.value.status, late.value.code) == (412, "version-conflict")
+        told = (await docflow.get_run_timeline(id)).items
+        assert [each.reason for each in told if each.event == "answer"] == [why]
+        dropped = f"import/{uuid.uuid4().hex}/none"
+        chosen = {"ids": [id, dropped]}
+        many = await docflow.answer_runs(answer="skip", runs=chosen, reason="a test", dry_run=False)
+        assert (many.found, many.left_out, many.failed) == ([id], [dropped], {})
+        noted = (await docflow.list_audit(object=id)).items
+        assert [(each.action, each.reason, each.status) for each in noted] == [
+            ("answerRuns", "a test", 200),
+            ("answerRun", None, 412),
+            ("answerRun", why, 200),
+        ]
+        assert {each.before["own_state"] for each in noted} == {"parked"}
+
+
+async def _all(events: AsyncIterator[Event]) -> Sequence[Event]:
+    return [each async for each in events]
 
 
 async def test_lists_are_read_to_their_end_by_both(stack: Stack, address: str) -> None:
@@ -102,6 +148,8 @@ async def test_a_file_is_written_once_it_is_complete(
         )
         done = await docflow.wait(made.id)
         assert done.has_report, done
+        [problem] = (await docflow.get_document(made.id)).problems
+        assert (problem.line, problem.column, problem.reason) == (4, "Code", "is missing")
         assert await docflow.get_run_report(made.id, target) == target
         with pytest.raises(Problem):
             await docflow.get_run_report("import/P1/none", tmp_path / "none.xlsx")
@@ -120,6 +168,11 @@ async def test_who_may_not_and_who_is_not_there_are_told_apart(address: str) -> 
         with pytest.raises(Problem) as refused:
             await docflow.list_partners()
         assert refused.value.status == 403
+    async with AsyncClient(address, token("alma", 1, "admin")) as docflow:
+        made = await docflow.make_token(name="p", organisation_id=1, roles=["operator"])
+    async with AsyncClient(address, made.token) as docflow:
+        with pytest.raises(Problem, match="belongs to the whole installation"):
+            await docflow.list_partners()
     async with AsyncClient(address, "nonsense") as docflow:
         with pytest.raises(Problem) as unknown:
             await docflow.list_runs()

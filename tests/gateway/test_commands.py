@@ -1,6 +1,10 @@
 """Commands that ask a gateway: what operators keep, tokens, contexts."""
 
+import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,41 +91,59 @@ async def test_rejected_messages(stack: Stack, olga: Terminal, errands: None) ->
 
 
 async def test_dead_letters(olga: Terminal, errands: None, tmp_path: Path) -> None:
-    of = ("imports", QUEUE)
-    first, second = await olga.json("dead-letter", "list", "--pipeline", "imports")
-    assert "GivenUp" in await olga.says("dead-letter", "list", "--pipeline", "imports")
-    assert "GivenUp" in await olga.says("dead-letter", "show", *of, str(first["number"]))
+    listing = ("message", "list", "--dead-letters", "--pipeline", "imports")
+    _, second = await olga.json(*listing)
+    assert "GivenUp" in await olga.says(*listing)
+    first, _ = (await olga.says(*listing, "-o", "name")).split()
+    assert "GivenUp" in await olga.says("message", "show", first)
     corrected = tmp_path / "corrected.json"
     corrected.write_text('{"n": 1}')
     garbled = tmp_path / "garbled.json"
     garbled.write_bytes(b'{"n": "\xe4"}')
-    body = ("dead-letter", "redrive", *of, str(first["number"]), "--body")
+    body = ("message", "retry", first, "--body")
     assert "is not UTF-8" in await olga.says(*body, str(garbled), code=2)
-    done = await olga.says(
-        *("dead-letter", "redrive", *of, str(first["number"]), "--body", str(corrected))
-    )
+    done = await olga.says(*body, str(corrected))
     assert done == f"1 dead letter of queue {QUEUE} sent again\n"
-    gone = ("dead-letter", "remove", *of, "999", "--yes")
+    queue = f"imports/{QUEUE}"
+    gone = ("message", "dismiss", f"{queue}/999", "--yes")
     assert "not there: 999" in await olga.says(*gone, code=1)
-    assert "or --all" in await olga.says("dead-letter", "redrive", *of, code=2)
-    assert "1 dead letter of" in await olga.says("dead-letter", "remove", *of, "--all", "--yes")
+    assert "1 dead letter of" in await olga.says("message", "dismiss", queue, "--all", "--yes")
     assert second["queue"] == QUEUE
-    empty = await olga.says("dead-letter", "list", "--pipeline", "imports")
-    assert empty == "there are no dead letters\n"
+    assert await olga.says(*listing) == "there are no dead letters\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("show", "imports"), "'imports' is neither the number of a rejected message nor PIPELINE"),
+        (("retry", "7", "imports/q/7"), "name rejected messages or dead letters, not both"),
+        (("retry", "imports/q/7", "--force"), "--force is of rejected messages"),
+        (("retry", "7", "8", "--body", "README.md"), "--body takes one ID"),
+        (("dismiss", "7", "--all"), "--all takes one PIPELINE/QUEUE"),
+        (("dismiss", "imports/q", "imports/r", "--all"), "--all takes one PIPELINE/QUEUE"),
+        (("dismiss", "imports/q/7", "--reason", "x"), "--reason is of rejected messages"),
+        (("list", "--dead-letters", "--open"), "--reason and --open are of rejected messages"),
+        (("list", "--bridge", "x"), "--pipeline and --bridge go with --dead-letters"),
+    ],
+)
+async def test_what_does_not_go_together(
+    olga: Terminal, arguments: tuple[str, ...], says: str
+) -> None:
+    assert says in await olga.says("message", *arguments, code=2)
 
 
 async def test_schedules(stack: Stack, olga: Terminal) -> None:
     await reconcile(stack.client, ["imports"])
     found = {each["id"]: each for each in await olga.json("schedule", "list")}
     assert found["imports-retention"]["when"] == "daily at 04:00 UTC"
-    assert "`docflow schedule reconcile`" in await olga.says("schedule", "list")
+    assert "`docflow setup --schedules`" in await olga.says("schedule", "list")
     id = "imports-retention"
     paused = await olga.says("schedule", "pause", id, "--reason", "audit")
     assert "olga paused it: audit" in paused
-    assert (await olga.json("schedule", "show", id))["state"] == "paused"
+    assert (await olga.json("schedule", "list", id))["state"] == "paused"
     assert "olga triggered it" in await olga.says("schedule", "trigger", id)
     assert (await olga.json("schedule", "resume", id))["state"] == "active"
-    assert "x" in await olga.says("schedule", "show", "x", code=1)
+    assert "x" in await olga.says("schedule", "list", "x", code=1)
 
 
 async def test_tokens_and_the_audit(address: str, tmp_path: Path) -> None:
@@ -159,18 +181,28 @@ async def test_a_person_logs_in_once(address: str, tmp_path: Path) -> None:
     file.write_text("nonsense\n")
     login = ("login", address, "--token-file", str(file))
     assert "docflow: " in await terminal.says(*login, code=1)
-    assert "you have not logged in" in await terminal.says("context", "list")
+    assert "you have not logged in" in await terminal.says("context")
     file.write_text(f"{OPERATOR}\n")
     assert "as context default" in await terminal.says(*login)
     await terminal.says(*login, "--name", "other")
     assert len(await terminal.json("schedule", "list")) > 3
-    await terminal.says("context", "use", "default")
-    found = await terminal.json("context", "list")
+    piped = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "workers.shared.cli", "login", address],
+        env={**os.environ, **terminal.environment},
+        input=OPERATOR,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (piped.stdout, piped.stderr) == (f"logged in to {address} as context default\n", "")
+    await terminal.says("context", "default")
+    found = await terminal.json("context")
     assert [(each["name"], each["current"]) for each in found] == [
         ("default", True),
         ("other", False),
     ]
-    assert OPERATOR not in await terminal.says("context", "list")
-    await terminal.says("context", "remove", "default")
+    assert OPERATOR not in await terminal.says("context")
+    await terminal.says("context", "default", "--remove")
     assert "no gateway is known" in await terminal.says("schedule", "list", code=2)
-    assert "there is no context default" in await terminal.says("context", "use", "default", code=2)
+    assert "there is no context default" in await terminal.says("context", "default", code=2)

@@ -1,5 +1,6 @@
 """Uploads of declared types through the gateway: a type is there at once, without a restart."""
 
+import html
 import re
 
 import httpx
@@ -8,9 +9,8 @@ from sqlalchemy import text
 
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
-from tests.support.gateway import Stack, eventually, import_in, token, until, upload
+from tests.support.gateway import Stack, eventually, import_in, sign_in, token, until, upload
 from workers.shared.gateway.http.requests import csrf_token
-from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -71,10 +71,10 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
             ("1", "north", "T-1", "12.500000"),
             ("1", "north", "T-2", "9.000000"),
         ]
-        tom.cookies.set(COOKIE, token("tom"))
-        page = (await tom.get("/imports/new")).text
+        await sign_in(tom, token("tom"))
+        page = (await tom.get("/uploads/new")).text
         assert 'data-scope="site"' in page and "Hand tools" in page
-        assert "Hand tools" in (await tom.get(f"/imports/{uuid}")).text
+        assert "Hand tools" in (await tom.get(f"/uploads/{uuid}")).text
         await tom.post(f"/api/v1/uploads/{uuid}/undo")
 
         async def gone() -> bool:
@@ -83,16 +83,39 @@ async def test_an_applied_type_can_be_uploaded_at_once(stack: Stack) -> None:
         await eventually(gone)
 
 
+@pytest.mark.parametrize(
+    ("header", "state", "reason"),
+    [
+        ("Werkzeug;Price;Lager", "COMPLETED", "Columns not used: 'Lager' (1 value)"),
+        # Which of the two counts?
+        ("Werkzeug;Price;Price", "COLUMN_MAPPING", None),
+    ],
+)
+async def test_no_column_is_dropped_in_silence(
+    stack: Stack, header: str, state: str, reason: str | None
+) -> None:
+    await SqlDeclaredTypes(stack.resources.database).apply(read_type(TOOLS, "tools.yaml"))
+    rows = f"{header}\nT-7;1;2\nT-8;3;\n".encode()
+    fields = {**TYPED, "scope.site": "silent", "autoStart": "true"}
+    async with stack.browser(token("tom")) as tom:
+        uuid = await import_in(tom, state, rows, filename="tools.csv", **fields)
+        found = (await tom.get(f"/api/v1/uploads/{uuid}")).json()
+        assert found["reason"] == reason
+        await sign_in(tom, token("tom"))
+        page = await tom.get(f"/uploads/{uuid}")
+        assert reason is None or reason in html.unescape(page.text)
+
+
 async def test_an_upload_whose_rows_become_a_file_says_where_it_is(stack: Stack) -> None:
     handed = TOOLS.replace("name: tools", "name: tools_out") + "target: {file: csv}\n"
     await SqlDeclaredTypes(stack.resources.database).apply(read_type(handed, "tools_out.yaml"))
     async with stack.browser(token("tom")) as tom:
         fields = {**TYPED, "importType": "tools_out", "autoStart": "true"}
         uuid = await import_in(tom, "COMPLETED", ROWS, filename="tools.csv", **fields)
-        tom.cookies.set(COOKIE, token("tom"))
-        page = (await tom.get(f"/imports/{uuid}")).text
+        await sign_in(tom, token("tom"))
+        page = (await tom.get(f"/uploads/{uuid}")).text
     name = f"accepted/spreadsheets/{uuid}.csv"
-    assert "Where the rows are" in page
+    assert "What you should know" in page
     assert f"the accepted rows are in {name}" in page
     assert (await stack.resources.blobs.stat(name)).size > 0
 
@@ -108,13 +131,23 @@ async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> N
         after = await import_in(ute, "COLUMN_MAPPING", ROWS, filename="tools.csv", **fields)
         status = {uuid: (await ute.get(f"/api/imports/{uuid}")).json() for uuid in (before, after)}
         assert status[before]["typeDigest"] != status[after]["typeDigest"]
-        ute.cookies.set(COOKIE, token("ute"))
+        for uuid, is_old in ((before, True), (after, False)):
+            assert (await ute.get(f"/api/v1/uploads/{uuid}")).json()["type_changed"] is is_old
+        chosen = {"decisions": [{"id": 1, "target": "maker"}]}
+        refused = await ute.patch(f"/api/v1/uploads/{before}/columns", json=chosen)
+        assert refused.status_code == 422
+        assert "which has no field maker. To use the newest version" in refused.json()["detail"]
+        chosen = {"decisions": [{"id": 1, "target": "makr"}]}
+        refused = await ute.patch(f"/api/v1/uploads/{after}/columns", json=chosen)
+        assert "there is no field makr; did you mean 'maker'?" in refused.json()["detail"]
+        await sign_in(ute, token("ute"))
         for uuid, errors in ((before, 0), (after, 1)):
             assert (await ute.post(f"/api/imports/{uuid}/start")).is_success
             done = await until(ute, uuid, "COMPLETED")
             assert done["counts"]["error"] == errors, done
-            page = (await ute.get(f"/imports/{uuid}")).text
+            page = (await ute.get(f"/uploads/{uuid}")).text
             assert ("has changed since this import began" in page) is (uuid == before)
+            assert ("To use the newest version, upload" in page) is (uuid == before)
 
 
 async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> None:
@@ -145,14 +178,13 @@ async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> 
             {"table": "events", "name": "No day"},
         ):
             assert (await liz.post(CONTEXTS, json=body)).status_code == 422, body
-        session = token("liz")
-        liz.cookies.set(COOKIE, session)
-        page = (await liz.get("/imports/new")).text
+        session = await sign_in(liz, token("liz"))
+        page = (await liz.get("/uploads/new")).text
         assert 'value="races"' in page and 'value="custom_lists"' in page
         form = {"csrf": csrf_token(session), "table": "events", "name": "Lake Run"}
-        made = await liz.post("/imports/contexts", data={**form, "startsOn": "2027-06-01"})
+        made = await liz.post("/uploads/contexts", data={**form, "startsOn": "2027-06-01"})
         assert made.status_code == 303, made.text
         page = (await liz.get(made.headers["location"])).text
         assert re.search(r"<option[^>]* selected[^>]*>[^<]*Lake Run", page), page
-        wrong = await liz.post("/imports/contexts", data={**form, "startsOn": "soon"})
+        wrong = await liz.post("/uploads/contexts", data={**form, "startsOn": "soon"})
         assert wrong.status_code == 422 and 'role="alert"' in wrong.text

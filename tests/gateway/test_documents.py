@@ -1,16 +1,18 @@
 """Document imports that wait for a person, answered over HTTP and on their page."""
 
 import json
+import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from html import unescape
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
 
-from tests.support.gateway import Stack, token
+from tests.support.gateway import Stack, sign_in, token
 from tests.support.waiting import eventually
 from workers.imports.register import IMPORTS
 from workers.imports.resources import import_resources
@@ -165,9 +167,9 @@ async def test_a_document_is_sent_along_or_referred_to(stack: Stack) -> None:
     message = {"document_type": "equipment", "project_id": "P2"}
     async with stack.browser(OPERATOR) as olga:
 
-        async def send(**given: Any) -> httpx.Response:
+        async def send(content: bytes = ROWS, **given: Any) -> httpx.Response:
             form = {"message": json.dumps({**message, **given})}
-            file = {"file": ("Kräne.csv", ROWS)}
+            file = {"file": ("Kräne.csv", content)}
             return await olga.post(address, data=form, files=file, headers=key)
 
         made = await send()
@@ -181,6 +183,8 @@ async def test_a_document_is_sent_along_or_referred_to(stack: Stack) -> None:
         assert (again.status_code, again.json()) == (200, {"id": id, "is_new": False})
         other = await send(strategy="replace")
         assert other.status_code == 409, other.text
+        changed = await send(ROWS + b"E-7,Another crane\n")
+        assert (changed.status_code, "another file" in changed.text) == (409, True), changed.text
         row = await stack.resources.blobs.put("inbox/list.csv", ROWS)
         referred = {**message, "task_id": uuid.uuid4().hex, "blob_name": row.name}
         assert (await olga.post(address, json=referred)).status_code == 201
@@ -201,69 +205,193 @@ async def test_a_document_is_sent_along_or_referred_to(stack: Stack) -> None:
 async def _signed_in(stack: Stack) -> AsyncGenerator[httpx.AsyncClient]:
     async with AsyncExitStack() as exits:
         browser = await exits.enter_async_context(stack.browser(""))
-        browser.cookies.set("docflow_session", OPERATOR)
+        await sign_in(browser, OPERATOR)
         yield browser
 
 
+async def asking(browser: httpx.AsyncClient, id: str, sign: str) -> str:
+    """The page of a run, once it shows a sign of what is asked."""
+    page = ""
+
+    async def asks() -> bool:
+        nonlocal page
+        page = (await browser.get(f"/runs/{id}")).text
+        return sign in page
+
+    await eventually(asks)
+    return page
+
+
+def fields_of(page: str, form: str) -> dict[str, str]:
+    """What a form of a page sends as it stands, without its boxes and buttons."""
+    [found] = re.findall(f'<form [^>]*id="{form}".*?</form>', page, re.DOTALL)
+    hidden = re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', found)
+    given = {name: unescape(value) for name, value in hidden}
+    for name, options in re.findall(r'<select [^>]*name="([^"]+)".*?>(.*?)</select>', found, re.S):
+        chosen = re.findall(r'<option(?: value="([^"]*)")? selected>', options)
+        given[name] = unescape(chosen[0]) if chosen else ""
+    return given
+
+
+def place_of(given: Mapping[str, str], header: str) -> str:
+    """Name of the select of a column."""
+    [name] = [name for name, text in given.items() if name[:6] == "label_" and text == header]
+    return name.removeprefix("label_")
+
+
 @pytest.mark.usefixtures("worker")
-async def test_the_page_asks_and_takes_the_answer(stack: Stack) -> None:
+async def test_the_page_of_a_run_takes_a_corrected_file(stack: Stack) -> None:
     id = await parked(stack)
     async with _signed_in(stack) as olga:
 
         async def is_linked() -> bool:
-            return f'href="/documents?id={id}"' in (await olga.get("/")).text
+            return f'href="/runs/{id}"' in (await olga.get("/")).text
 
         await eventually(is_linked)
-        page = await olga.get("/documents", params={"id": id})
-        assert page.status_code == 200, page.text
-        assert "is not in the blob store" in page.text
-        csrf = page.text.split('name="csrf" value="')[1].split('"')[0]
-        wrong = await olga.post(
-            "/documents/answers",
-            data={"csrf": csrf, "id": id, "verb": "retry", "map": "no equals sign"},
-        )
-        assert wrong.status_code == 422
-        sent = await olga.post(
-            "/documents/files",
-            data={"csrf": csrf, "id": id, "sheet": ""},
-            files={"file": ("good.csv", ROWS)},
-        )
+        page = (await olga.get(f"/runs/{id}")).text
+        assert "is not in the blob store" in page
+        assert "The columns of the document cannot be shown:" in page and "Stored as" in page
+        given = fields_of(page, "corrected")
+        for wrong, status in (({**given, "csrf": "x"}, 403), ({"csrf": given["csrf"]}, 422)):
+            file = {"file": ("good.csv", ROWS)}
+            assert (await olga.post("/runs/files", data=wrong, files=file)).status_code == status
+        sent = await olga.post("/runs/files", data=given, files={"file": ("good.csv", ROWS)})
         assert sent.status_code == 303, sent.text
-        assert sent.headers["location"] == f"/documents?id={id}"
+        assert sent.headers["location"] == f"/runs/{id}"
     async with stack.browser(OPERATOR) as browser:
         assert (await ended(browser, id))["state"] == "completed"
+    async with stack.browser(token("alma", 1, "admin")) as admin:
+        noted = (await admin.get("/api/v1/audit", params={"object": id})).json()["items"]
+    [entry] = [each for each in noted if each["status"] == 303]
+    assert entry["after"] == {"answer": "retry", "file": "good.csv"}
 
 
 @pytest.mark.usefixtures("worker")
-async def test_rows_that_would_be_left_out_are_shown_and_kept_by_line(stack: Stack) -> None:
+async def test_columns_of_a_parked_document_are_mapped_on_its_page(stack: Stack) -> None:
+    content = b"Sachnummer,Description,Tagessatz,Farbe\nE-1,Crane,450,red\nE-2,Welder,12,blue\n"
+    blob = await stack.resources.blobs.put(f"inbox/{uuid.uuid4().hex}.csv", content)
+    project = f"P{uuid.uuid4().hex[:8]}"
+    id = await parked(stack, project_id=project, blob_name=blob.name, map={"Tagessatz": "rate"})
+    async with _signed_in(stack) as olga:
+        page = await asking(olga, id, 'id="columns"')
+        given = fields_of(page, "columns")
+        number, rate, colour = (
+            place_of(given, each) for each in ("Sachnummer", "Tagessatz", "Farbe")
+        )
+        assert "lacks the column code" in page and "(required)" in page
+        assert (given[number], given[rate], given[colour]) == ("", "rate", "")
+        assert "<li><bdi>E-1</bdi></li><li><bdi>E-2</bdi></li>" in page
+        stale = await olga.post(f"/runs/{id}", data={**given, number: "code", "version": "old"})
+        assert stale.status_code == 412 and 'role="alert"' in stale.text
+        assert fields_of(stale.text, "columns")[number] == "code"
+        german = (await olga.get(f"/runs/{id}", headers={"Accept-Language": "de"})).text
+        assert "Was bedeuten die Spalten?" in german and "Antwort" in german
+        for english in ("What do the columns", "Try again", "Stored as", "is read as the headers"):
+            assert english not in german, english
+        answered = await olga.post(f"/runs/{id}", data={**given, number: "code", colour: "-"})
+        assert answered.status_code == 303, answered.text
+    async with stack.browser(OPERATOR) as browser:
+        done = await ended(browser, id)
+    assert (done["state"], done["counts"]["created"]) == ("completed", 2)
+    mapped = '{"Tagessatz": "rate", "Sachnummer": "code", "Farbe": "-"}'
+    assert done["corrections"][-1]["changes"] == f"map: {mapped}"
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_field_moves_from_one_column_to_another(stack: Stack) -> None:
+    content = b"Code,Code,Rate,Old rate\nE-1,x,450,1\n"
+    blob = await stack.resources.blobs.put(f"inbox/{uuid.uuid4().hex}.csv", content)
+    mapped = {"Old rate": "rate", "Rate": "code", "Farbe": "rate"}
+    project = f"P{uuid.uuid4().hex[:8]}"
+    id = await parked(stack, project_id=project, blob_name=blob.name, map=mapped)
+    async with _signed_in(stack) as olga:
+        given = fields_of(await asking(olga, id, 'id="columns"'), "columns")
+        rate = place_of(given, "Rate")
+        assert given[place_of(given, "Old rate")] == "rate" and given[rate] == "code"
+        names = [text for name, text in given.items() if name.startswith("name_")]
+        assert names == ["A", "B", "Rate", "Old rate", "Farbe"]
+        colour = place_of(given, "Farbe")
+        assert given[colour] == "rate"
+        chosen = {**given, rate: "rate", "column-0": "code", colour: "-"}
+        sent = await olga.post(f"/runs/{id}", data=chosen)
+        assert sent.status_code == 303, sent.text
+    async with stack.browser(OPERATOR) as browser:
+        done = await ended(browser, id)
+    assert (done["state"], done["counts"]["created"]) == ("completed", 1)
+    changed = done["corrections"][0]["changes"].removeprefix("map: ")
+    left_out = {"Old rate": "-", "Farbe": "-"}
+    assert json.loads(changed) == {"A": "code", "Rate": "rate", **left_out}
+
+
+@pytest.mark.usefixtures("worker")
+async def test_rows_that_would_be_left_out_are_ticked_to_be_kept(stack: Stack) -> None:
     id = await parked(stack, left_out="ask")
     content = b"Code,Rate\nK-1,100\nK-2,50\nTotal,150\nCode,Rate\nK-3,7\n"
     async with stack.browser(OPERATOR) as olga, _signed_in(stack) as page:
         file = {"file": ("list.csv", content)}
         answered = await olga.post("/api/v1/documents/corrections", data={"id": id}, files=file)
         assert answered.status_code == 200, answered.text
-        waiting: dict[str, Any] = {}
-
-        async def asks() -> bool:
-            waiting.update((await olga.get(f"/api/v1/documents/{id}")).json())
-            return waiting["question"] is not None
-
-        await eventually(asks)
+        shown = await asking(page, id, 'id="left-out"')
+        waiting = (await olga.get(f"/api/v1/documents/{id}")).json()
         assert waiting["question"]["field"] == "left_out"
         assert waiting["reason"].startswith("2 rows look like totals")
         assert [(each["line"], each["value"], each["reason"]) for each in waiting["problems"]] == [
             (4, "Total | 150", "left out: total"),
             (5, "Code | Rate", "left out: repeated header"),
         ]
-        shown = (await page.get("/documents", params={"id": id})).text
-        assert "Total | 150" in shown and "Lines to keep" in shown
-        csrf = shown.split('name="csrf" value="')[1].split('"')[0]
-        answer = {"csrf": csrf, "id": id, "verb": "retry", "field": "keep_lines"}
-        wrong = await page.post("/documents/answers", data={**answer, "value": "four"})
+        assert "Total | 150" in shown and "Keep all of them" in shown
+        answer = {**fields_of(shown, "left-out"), "keep": "ticked"}
+        none = await page.post(f"/runs/{id}", data=answer)
+        assert none.status_code == 422 and "Tick the rows to keep" in none.text
+        wrong = await page.post(f"/runs/{id}", data={**answer, "keep-0": "4", "keep-1": "four"})
         assert wrong.status_code == 422 and "keep_lines" in wrong.text
-        sent = await page.post("/documents/answers", data={**answer, "value": "4"})
+        assert 'value="4" aria-label="Keep line 4" checked' in wrong.text
+        sent = await page.post(f"/runs/{id}", data={**answer, "keep-0": "4"})
         assert sent.status_code == 303, sent.text
         done = await ended(olga, id)
     assert (done["state"], done["counts"]["created"], done["problem_count"]) == ("completed", 4, 1)
     assert [each["line"] for each in done["problems"]] == [5]
     assert done["corrections"][-1]["changes"] == 'keep_lines: ["4"]'
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_document_is_submitted_by_a_form(stack: Stack) -> None:
+    address = "/runs/new/document"
+    async with _signed_in(stack) as olga, stack.browser("") as vera:
+        await sign_in(vera, token("vera", 1, "viewer"))
+        assert address in (await olga.get("/runs")).text
+        assert address not in (await vera.get("/runs")).text
+        assert (await vera.get(address)).status_code == 403
+        german = (await olga.get(address, headers={"Accept-Language": "de"})).text
+        for english in ("New document", "What is in the file?", "Needed for", "As the type says"):
+            assert english not in german, english
+        page = (await olga.get(address)).text
+        given = {
+            **{
+                name: re.findall(f'name="{name}" value="([^"]+)"', page)[-1]
+                for name in ("csrf", "key")
+            },
+            "document_type": "equipment",
+            "project_id": "_odd",
+            "strategy": "create_only",
+            "sheet": "",
+        }
+        file = {"file": ("Kräne.csv", ROWS)}
+        refused = await olga.post(address, data=given, files=file)
+        assert refused.status_code == 422, refused.text
+        beside = refused.text.split('id="project_id"')[1].split("</div>")[0]
+        assert 'value="_odd"' in beside and 'aria-invalid="true"' in beside
+        assert '<option value="equipment" selected>' in refused.text
+        empty = await olga.post(address, data=given, files={"file": ("", b"")})
+        assert empty.status_code == 422 and 'value="_odd"' in empty.text
+        good = {**given, "project_id": f"P{uuid.uuid4().hex[:8]}"}
+        sent = await olga.post(address, data=good, files=file)
+        assert sent.status_code == 303, sent.text
+        id = sent.headers["location"].removeprefix("/runs/")
+        async with stack.browser(OPERATOR) as browser:
+            assert (await ended(browser, id))["state"] == "completed"
+        assert "Kräne.csv" in (await olga.get(f"/runs/{id}")).text
+        again = await olga.post(address, data=good, files=file)
+        assert again.headers["location"] == f"/runs/{id}"
+        taken = await olga.post(address, data={**good, "csrf": "x"}, files=file)
+        assert taken.status_code == 403

@@ -8,9 +8,8 @@ import pytest
 from fastapi import FastAPI
 
 from adapters.ports.errors import PortError
-from tests.support.gateway import Stack, token
-from workers.shared.gateway.http.requests import prefers_page
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import Stack, sign_in, token
+from workers.shared.gateway.http.requests import COOKIE, prefers_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -28,8 +27,9 @@ async def browser(
         transport=httpx.ASGITransport(app, raise_app_exceptions=False),
         base_url="http://gateway",
         headers={"accept": BROWSER, **headers},
-        cookies={COOKIE: bearer} if bearer else {},
     ) as client:
+        if bearer:
+            await sign_in(client, bearer)
         yield client
 
 
@@ -50,21 +50,22 @@ def problem(answer: httpx.Response, status: int) -> Mapping[str, object]:
     return answer.json()
 
 
-@pytest.mark.parametrize("path", ["/nosuchpage", "/imports/new/3", "/static/none.css", "/apis"])
+@pytest.mark.parametrize("path", ["/nosuchpage", "/uploads/new/3", "/static/none.css", "/apis"])
 async def test_a_browser_gets_a_page_where_there_is_none(stack: Stack, path: str) -> None:
     async with browser(stack.app, token()) as anna:
         text = page(await anna.get(path), 404, "Not found")
     assert f"<code><bdi>{path}</bdi></code>" in text
     assert NAVIGATION in text
-    assert '<a href="/imports">Imports</a>' in text
+    assert '<a href="/uploads">Import</a>' in text
 
 
 async def test_a_person_who_is_not_signed_in_gets_the_same_page_with_links(stack: Stack) -> None:
-    async with browser(stack.app) as anyone, browser(stack.app, "x.y.z") as expired:
+    async with browser(stack.app) as anyone, browser(stack.app) as expired:
+        expired.cookies.set(COOKIE, "x.y.z")
         for client in (anyone, expired):
             text = page(await client.get("/nosuchpage"), 404, "Not found")
             assert NAVIGATION not in text
-            assert '<a href="/imports">Imports</a>' in text and '<a href="/">Inbox</a>' in text
+            assert '<a href="/uploads">Import</a>' in text and '<a href="/">Inbox</a>' in text
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "", "image/png", "text/html;q=0"])
@@ -112,8 +113,8 @@ async def test_an_address_of_a_form_that_is_opened_names_its_methods(stack: Stac
         refused = await anna.get("/sign-out")
         assert "Open the page that has the form" in page(refused, 405, "Not a page")
         assert refused.headers["allow"] == "POST"
-        answered = page(await anna.get("/imports/a%22%3E/columns"), 405, "Not a page")
-        assert '<a href="/imports/a%22%3E"><bdi>/imports/a&#34;&gt;</bdi></a>' in answered
+        answered = page(await anna.get("/uploads/a%22%3E/columns"), 405, "Not a page")
+        assert '<a href="/uploads/a%22%3E"><bdi>/uploads/a&#34;&gt;</bdi></a>' in answered
         refused = await anna.post("/")
         assert "takes no form" in page(refused, 405, "Not allowed")
         assert refused.headers["allow"] == "GET, HEAD"

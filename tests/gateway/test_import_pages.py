@@ -10,9 +10,18 @@ import pytest
 from sqlalchemy import update
 
 from adapters.database.models.spreadsheets import spreadsheet_imports
-from tests.support.gateway import GOOD, HEADER, Stack, import_in, sheet, token, until
+from tests.support.gateway import (
+    GOOD,
+    HEADER,
+    Stack,
+    import_in,
+    page_of,
+    sheet,
+    sign_in,
+    token,
+    until,
+)
 from tests.support.waiting import eventually
-from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -21,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def visitor(stack: Stack, subject: str, *roles: str) -> AsyncIterator[httpx.AsyncClient]:
     bearer = token(subject, 1, *roles)
     async with stack.browser(bearer) as browser:
-        browser.cookies.set(COOKIE, bearer)
+        await sign_in(browser, bearer)
         yield browser
 
 
@@ -34,19 +43,21 @@ async def set_row(stack: Stack, uuid: str, **values: Any) -> None:
 async def test_an_import_that_has_stopped_says_why_and_offers_its_answers(stack: Stack) -> None:
     async with visitor(stack, "sue") as sue, visitor(stack, "vic", "viewer") as vic:
         uuid = await import_in(sue, "COLUMN_MAPPING", sheet(HEADER, *GOOD))
+        # Its own steps write no more.
+        await page_of(sue, uuid)
         await set_row(stack, uuid, step="process rows", reason="the database refused a row")
-        page = (await sue.get(f"/imports/{uuid}")).text
+        page = (await sue.get(f"/uploads/{uuid}")).text
         assert "Process the rows: this did not work" in page
         assert "the database refused a row" in page
-        assert f'action="/imports/{uuid}/retry"' in page
-        assert page.count(f'action="/imports/{uuid}/cancel"') == 1
-        looked = (await vic.get(f"/imports/{uuid}")).text
+        assert f'action="/uploads/{uuid}/retry"' in page
+        assert page.count(f'action="/uploads/{uuid}/cancel"') == 1
+        looked = (await vic.get(f"/uploads/{uuid}")).text
         assert "Only a mapper can try the step again" in looked
         assert "/retry" not in looked
 
         csrf = page.split('name="csrf" value="')[1].split('"')[0]
         form = {"csrf": csrf, "reason": "wrong file"}
-        ended = await sue.post(f"/imports/{uuid}/cancel", data=form)
+        ended = await sue.post(f"/uploads/{uuid}/cancel", data=form)
         assert ended.status_code == 303
         assert (await until(sue, uuid, "CANCELLED"))["reason"] == "wrong file"
 
@@ -73,16 +84,16 @@ async def test_imports_are_found_by_name_uploader_and_event(stack: Stack) -> Non
         other = await lia.get("/api/imports", params={**of_event, "contextId": 8})
         assert other.json() == []
 
-        page = (await lia.get("/imports?q=zebra&sort=FILENAME")).text
-        assert "2 imports found." in page
+        page = (await lia.get("/uploads?q=zebra&sort=FILENAME")).text
+        assert "2 uploads found." in page
         assert "City Marathon" in page and "by <bdi>max</bdi>" in page
-        assert 'href="/imports?q=zebra&amp;state=FAILED&amp;sort=FILENAME&amp;"' in page
-        only = (await lia.get("/imports?q=zebra&mine=true")).text
-        assert "1 import found." in only and "ZEBRA.csv" not in only
+        assert 'href="/uploads?q=zebra&amp;state=FAILED&amp;sort=FILENAME&amp;"' in page
+        only = (await lia.get("/uploads?q=zebra&mine=true")).text
+        assert "1 upload found." in only and "ZEBRA.csv" not in only
 
         async def waits_in(address: str) -> set[str]:
             text = (await lia.get(address)).text
-            return set(re.findall("/imports/([0-9a-f-]{36})", text))
+            return set(re.findall("/uploads/([0-9a-f-]{36})", text))
 
         async def is_shown() -> bool:
             return {*mine, theirs} <= await waits_in("/")
@@ -94,7 +105,7 @@ async def test_imports_are_found_by_name_uploader_and_event(stack: Stack) -> Non
 
 async def test_a_file_of_one_row_is_uploaded_without_headers(stack: Stack) -> None:
     async with visitor(stack, "one") as one:
-        page = (await one.get("/imports/new")).text
+        page = (await one.get("/uploads/new")).text
         assert 'name="noHeader"' in page
         context = page.split('<option value="events:7:')[1].split('"')[0]
         form = {
@@ -105,9 +116,9 @@ async def test_a_file_of_one_row_is_uploaded_without_headers(stack: Stack) -> No
 
         async def uploaded(**more: str) -> str:
             files = {"file": ("one.csv", sheet(("Ada", "Lovelace", "ada@example.org")))}
-            answer = await one.post("/imports", data={**form, **more}, files=files)
+            answer = await one.post("/uploads", data={**form, **more}, files=files)
             assert answer.status_code == 303, answer.text
-            return answer.headers["location"].removeprefix("/imports/")
+            return answer.headers["location"].removeprefix("/uploads/")
 
         await until(one, await uploaded(noHeader="true"), "COLUMN_MAPPING")
 
@@ -117,6 +128,6 @@ async def test_a_file_without_rows_says_so_in_the_language_of_the_page(stack: St
         uuid = await import_in(leo, "FAILED", sheet(("Vorname", "Nachname")))
         reason = (await leo.get(f"/api/imports/{uuid}")).json()["reason"]
         assert "upload it again and say that it has no header row" in reason
-        page = await leo.get(f"/imports/{uuid}", headers={"accept-language": "de-AT"})
+        page = await leo.get(f"/uploads/{uuid}", headers={"accept-language": "de-AT"})
         assert "die Datei enthält Überschriften und keine Zeilen darunter" in page.text
         assert "the file holds" not in page.text

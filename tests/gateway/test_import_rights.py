@@ -10,11 +10,10 @@ import pytest_asyncio
 
 from adapters.types.files import read_type
 from adapters.types.store import SqlDeclaredTypes
-from tests.support.gateway import Stack, eventually, import_in, token, upload
+from tests.support.gateway import Stack, eventually, import_in, sign_in, token, upload
 from workers.imports.register import IMPORTS
 from workers.imports.resources import import_resources
 from workers.imports.settings import RunSettings
-from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.worker_factory import build_worker
 from workers.spreadsheets.v1 import PREFIX
 
@@ -99,7 +98,7 @@ async def people(stack: Stack) -> AsyncIterator[Mapping[str, httpx.AsyncClient]]
         for role in PEOPLE:
             bearer = token(role, 1, role)
             found[role] = await exits.enter_async_context(stack.browser(bearer))
-            found[role].cookies.set(COOKIE, bearer)
+            await sign_in(found[role], bearer)
         yield found
 
 
@@ -238,12 +237,12 @@ async def test_whoever_may_not_import_a_type_answers_no_parked_document(
     await eventually(is_parked)
     for role in ("operator", "admin"):
         client = people[role]
-        page = (await client.get(f"/documents?id={id}")).text
+        page = (await client.get(f"/runs/{id}")).text
         csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
         given = {"id": id, "csrf": csrf}
         doors: tuple[tuple[str, dict[str, Any]], ...] = (
-            ("/documents/answers", {"data": {**given, "verb": "retry"}}),
-            ("/documents/files", {"data": given, **_FILE}),
+            (f"/runs/{id}", {"data": {**given, "verb": "retry"}}),
+            ("/runs/files", {"data": given, **_FILE}),
             ("/api/v1/documents/corrections", {"data": {"id": id}, **_FILE}),
             (f"/api/v1/runs/{id}/retry", {"json": {"changes": {"sheet": "A"}}}),
             (f"/api/v1/runs/{id}/cancel", {}),

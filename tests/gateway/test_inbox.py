@@ -11,10 +11,9 @@ from temporalio import workflow
 from temporalio.client import WorkflowHandle
 from temporalio.worker import Worker
 
-from tests.support.gateway import Stack, build_app, token
+from tests.support.gateway import Stack, build_app, sign_in, token
 from tests.support.waiting import eventually
 from workers.batches.register import BATCHES
-from workers.shared.gateway.pages.site import COOKIE
 from workers.shared.services import inbox
 from workers.shared.services.known_runs import awaiting
 from workers.shared.services.outages import OutageView
@@ -90,7 +89,7 @@ class Batches:
         """The inbox as a browser shows it."""
         app, _ = build_app(self.stack.client, self.stack.resources, temporal_ui=TEMPORAL_UI)
         async with self.stack.browser(app=app) as olga:
-            olga.cookies.set(COOKIE, OPERATOR)
+            await sign_in(olga, OPERATOR)
             return (await olga.get("/")).text
 
     async def until_shown(self, case_id: int, expected: Mapping[int, str]) -> None:

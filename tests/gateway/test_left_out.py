@@ -7,9 +7,8 @@ import httpx
 import pytest
 import xlsxwriter
 
-from tests.support.gateway import GOOD, HEADER, Stack, import_in, page_of, token
+from tests.support.gateway import GOOD, HEADER, Stack, import_in, page_of, sign_in, token
 from tests.support.waiting import eventually
-from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -41,7 +40,7 @@ async def test_another_sheet_is_asked_about_and_columns_without_a_field_are_list
         assert answer["leftOutColumns"] == ["Shoe size"]
         assert answer["leftOutSheets"] == ["Walkers"]
         async with stack.browser("") as browser:
-            browser.cookies.set(COOKIE, token("anna"))
+            await sign_in(browser, token("anna"))
             page = await page_of(browser, uuid)
         listed = page.split('id="left-out"')[1].split("</div>")[0]
         assert "Shoe size" in listed and "Walkers" in listed
@@ -59,7 +58,7 @@ async def test_a_table_above_the_header_is_asked_about(stack: Stack) -> None:
         uuid = await import_in(
             anna, "COLUMN_MAPPING", rows.encode(), filename="two.csv", autoStart="true"
         )
-        browser.cookies.set(COOKIE, token("anna"))
+        await sign_in(browser, token("anna"))
         page = await page_of(browser, uuid)
         layout = await read_as(anna, uuid, header_line=1)
         assert layout.status_code == 200, layout.text
@@ -90,17 +89,17 @@ async def test_hidden_rows_are_asked_about(
         uuid = await import_in(
             anna, "COLUMN_MAPPING", path.read_bytes(), filename="filtered.xlsx", autoStart="true"
         )
-        browser.cookies.set(COOKIE, token("anna"))
+        await sign_in(browser, token("anna"))
         page = ""
 
         async def is_shown() -> bool:
             nonlocal page
-            page = (await browser.get(f"/imports/{uuid}")).text
+            page = (await browser.get(f"/uploads/{uuid}")).text
             return shown in " ".join(page.split())
 
         await eventually(is_shown)
         german = {"Accept-Language": "de"}
-        translated = (await browser.get(f"/imports/{uuid}", headers=german)).text
+        translated = (await browser.get(f"/uploads/{uuid}", headers=german)).text
         await anna.delete(f"/api/imports/{uuid}")
     assert 'id="hidden"' in page
     assert "ausgeblendet und trotzdem gelesen" in translated
@@ -110,11 +109,11 @@ async def test_a_row_that_is_taken_for_headers_is_asked_about(stack: Stack) -> N
     rows = "Ada,Lovelace,ada@headless.example.org\nAlan,Turing,alan@headless.example.org\n"
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
         uuid = await import_in(anna, "COLUMN_MAPPING", rows.encode(), filename="headless.csv")
-        browser.cookies.set(COOKIE, token("anna"))
+        await sign_in(browser, token("anna"))
         before = await page_of(browser, uuid)
         layout = await read_as(anna, uuid, no_header=True)
         assert layout.status_code == 200, layout.text
-        after = (await browser.get(f"/imports/{uuid}")).text
+        after = (await browser.get(f"/uploads/{uuid}")).text
         await anna.delete(f"/api/imports/{uuid}")
     assert 'id="no-headers"' in before and "If the file has no header row" in before
     assert 'id="no-headers"' not in after
@@ -130,7 +129,7 @@ async def test_a_sheet_without_rows_is_not_confirmed_beside_one_with_some(
         for line, row in enumerate((HEADER, *GOOD)):
             walkers.write_row(line, 0, row)
     async with stack.browser(token("anna")) as anna, stack.browser("") as browser:
-        browser.cookies.set(COOKIE, token("anna"))
+        await sign_in(browser, token("anna"))
         content = path.read_bytes()
         uuid = await import_in(anna, "COLUMN_MAPPING", content, filename="untouched.xlsx")
         address = f"/api/imports/{uuid}"
@@ -138,10 +137,10 @@ async def test_a_sheet_without_rows_is_not_confirmed_beside_one_with_some(
             refused = await anna.post(f"{address}/{step}")
             assert refused.status_code == 422, refused.text
             assert "no rows below them; read another sheet" in refused.json()["detail"]
-        before = (await browser.get(f"/imports/{uuid}")).text
+        before = (await browser.get(f"/uploads/{uuid}")).text
         layout = await read_as(anna, uuid, sheet="Walkers")
         assert layout.status_code == 200, layout.text
-        after = (await browser.get(f"/imports/{uuid}")).text
+        after = (await browser.get(f"/uploads/{uuid}")).text
         confirmed = await anna.post(f"{address}/column-mappings/confirm")
         assert confirmed.status_code == 202, confirmed.text
         await anna.delete(address)
@@ -165,9 +164,9 @@ async def test_skipped_rows_are_shown_and_can_be_kept(stack: Stack) -> None:
         [found] = await skipped()
         assert (found["line"], found["is_skipped"]) == (3, True)
         assert found["reason"] == "repeats the header"
-        browser.cookies.set(COOKIE, token("anna"))
+        await sign_in(browser, token("anna"))
         german = {"Accept-Language": "de"}
-        page = (await browser.get(f"/imports/{uuid}", headers=german)).text
+        page = (await browser.get(f"/uploads/{uuid}", headers=german)).text
         kept = await anna.patch(address, json={"rows": {"lines": [3], "keep": True}})
         assert kept.status_code == 200, kept.text
         assert [each["is_skipped"] for each in await skipped()] == [False]

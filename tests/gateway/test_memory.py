@@ -15,9 +15,9 @@ from tests.support.gateway import (
     Stack,
     import_in,
     sheet,
+    sign_in,
     token,
 )
-from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -116,8 +116,8 @@ async def test_the_page_corrects_and_forgets(stack: Stack) -> None:
     async with stack.browser() as anna:
         body = {**OF, "field": CATEGORY, "value": value, "ignore": True}
         assert (await anna.put(f"{MEMORY}/values", json=body)).status_code == 200
-        anna.cookies.set(COOKIE, token())
-        address = f"/imports/memory?show=values&q={value}"
+        await sign_in(anna, token())
+        address = f"/uploads/memory?show=values&q={value}"
         page = await anna.get(address)
         assert page.status_code == 200 and value in page.text
         [csrf] = set(re.findall(r'name="csrf" value="([^"]+)"', page.text))
@@ -130,9 +130,9 @@ async def test_the_page_corrects_and_forgets(stack: Stack) -> None:
             "field": CATEGORY,
         }
         saved = await anna.post(
-            "/imports/memory", data={**form, "do": "save", "target": "Senior (18+)"}
+            "/uploads/memory", data={**form, "do": "save", "target": "Senior (18+)"}
         )
         assert saved.status_code == 303
         assert "Senior (18+)" in (await anna.get(address)).text
-        await anna.post("/imports/memory", data={**form, "do": "forget"})
+        await anna.post("/uploads/memory", data={**form, "do": "forget"})
         assert "Nothing yet" in (await anna.get(address)).text

@@ -1,5 +1,6 @@
 """The OpenAPI document."""
 
+import json
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_the_document_is_complete(stack: Stack) -> None:
     async with stack.browser("") as anonymous:
         document = (await anonymous.get("/openapi.json")).json()
-    problem = {"$ref": "#/components/schemas/Problem"}
+    problem = {"$ref": "#/components/schemas/ProblemDetails"}
     for path, methods in document["paths"].items():
         for method, endpoint in methods.items():
             where = f"{method} {path}"
@@ -59,6 +60,17 @@ async def test_properties_are_described_with_examples(stack: Stack) -> None:
     for name in own & found.keys():
         for key, each in found[name].get("properties", {}).items():
             assert each.get("description") and each.get("examples"), f"{name}.{key}"
+
+
+async def test_bodies_that_no_record_describes_have_an_example(stack: Stack) -> None:
+    async with stack.browser("") as anonymous:
+        document = (await anonymous.get("/openapi.json")).json()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            body = operation.get("requestBody", {}).get("content", {})
+            for kind, content in body.items():
+                described = "$ref" in json.dumps(content["schema"]) or "/stac/" in path
+                assert described or "example" in content, f"{method} {path} {kind}"
 
 
 async def test_operations_keep_their_names(stack: Stack) -> None:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi_problem.error import Problem
 
 from tests.sixth.register import PARCELS
-from tests.support.gateway import TOKENS, token
+from tests.support.gateway import TOKENS, sign_in, token
 from workers import catalogue
 from workers.shared.gateway.access import Least
 from workers.shared.gateway.app import GatewayPart, create_app, open_parts
@@ -21,8 +21,9 @@ from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.problems import problem_of
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.pages.renderer import MenuEntry
-from workers.shared.gateway.pages.site import COOKIE, PageRoute, PipelinePages, Site
+from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
+from workers.shared.resources import Resources
 from workers.shared.services.errors import ServiceError
 from workers.shared.services.identity import VIEWER, Identity
 from workers.shared.services.inbox import Inbox, InboxEntry
@@ -110,7 +111,7 @@ def open_part(context: Context, settings: None) -> GatewayPart:
 
 
 @pytest.fixture
-def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
+def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, resources: Resources) -> FastAPI:
     """A gateway of two pipelines, one of which brings a part."""
     (tmp_path / "parcels.html").write_text(
         '{% extends "base.html" %}{% block content %}wrapped in {{ colour }}{% endblock %}'
@@ -124,7 +125,7 @@ def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FastAPI:
     return create_app(
         parts,
         OneParcelWaits(client, client),
-        client,
+        resources.database,
         Readiness(()),
         Tokens(TOKENS),
         settings,
@@ -137,8 +138,8 @@ async def get(app: FastAPI, path: str, *roles: str) -> httpx.Response:
         transport=httpx.ASGITransport(app),
         base_url="http://gateway",
         headers={"authorization": f"Bearer {bearer}"},
-        cookies={COOKIE: bearer},
     ) as browser:
+        await sign_in(browser, bearer)
         return await browser.get(path)
 
 

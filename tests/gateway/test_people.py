@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import Stack, import_in, sheet, token, until
+from tests.support.gateway import Stack, import_in, sheet, sign_in, token, until
 from tests.support.waiting import eventually
-from workers.shared.gateway.pages.site import COOKIE
 from workflows.spreadsheets.mappings import Outcome
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -56,13 +55,13 @@ async def _waits(browser: Any, url: str) -> bool:
 
 async def _answer_on_the_page(stack: Stack, uuid: str, button: str) -> None:
     async with stack.browser("") as browser:
-        browser.cookies.set(COOKIE, token("anna"))
-        page = (await browser.get(f"/imports/{uuid}")).text
+        await sign_in(browser, token("anna"))
+        page = (await browser.get(f"/uploads/{uuid}")).text
         assert "2 people: the same name, and one of the two has no mail address" in page
         assert f'value="{button}"' in page
         csrf, version = (
             page.split(f'name="{name}" value="')[1].split('"')[0] for name in ("csrf", "version")
         )
         form = {"csrf": csrf, "version": version, "do": button}
-        taken = await browser.post(f"/imports/{uuid}/values", data=form)
+        taken = await browser.post(f"/uploads/{uuid}/values", data=form)
         assert taken.status_code == 303, taken.text

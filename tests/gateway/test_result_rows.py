@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.gateway import HEADER, Stack, import_in, sheet
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import HEADER, Stack, import_in, sheet, sign_in
 from workers.spreadsheets import queries
 from workers.spreadsheets.resources import spreadsheet_resources
 
@@ -26,14 +25,14 @@ async def test_rows_far_down_a_file_have_their_cells(stack: Stack) -> None:
         assert wrong["name"] == "nobody(at)rows"
         assert {each["column"] for each in wrong["problems"]} >= {"Email"}
 
-        anna.cookies.set(COOKIE, anna.headers["authorization"].removeprefix("Bearer "))
-        shown = (await anna.get(f"/imports/{uuid}?outcome=ERROR")).text
+        await sign_in(anna, anna.headers["authorization"].removeprefix("Bearer "))
+        shown = (await anna.get(f"/uploads/{uuid}?outcome=ERROR")).text
         assert "“nobody(at)rows”" in shown
 
         store = spreadsheet_resources(stack.resources.database).store
         assert await store.purge(uuid, datetime.now(UTC))
         assert (await anna.get(url)).status_code == 410
-        assert "rows with their cells" in (await anna.get(f"/imports/{uuid}")).text
+        assert "rows with their cells" in (await anna.get(f"/uploads/{uuid}")).text
 
 
 async def test_rows_whose_file_was_removed_are_reported(stack: Stack) -> None:
@@ -42,7 +41,7 @@ async def test_rows_whose_file_was_removed_are_reported(stack: Stack) -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(queries, "staged_name", lambda uuid, layout: "spreadsheets/gone")
             [row] = (await anna.get(f"/api/imports/{uuid}/results")).json()
-            anna.cookies.set(COOKIE, anna.headers["authorization"].removeprefix("Bearer "))
-            page = (await anna.get(f"/imports/{uuid}")).text
+            await sign_in(anna, anna.headers["authorization"].removeprefix("Bearer "))
+            page = (await anna.get(f"/uploads/{uuid}")).text
     assert (row["name"], row["cells"]) == (None, [])
     assert "No longer kept" in page

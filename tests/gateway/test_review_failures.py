@@ -13,10 +13,9 @@ from adapters.database.models.spreadsheets import (
     spreadsheet_imports,
     spreadsheet_reviews,
 )
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token
+from tests.support.gateway import HEADER, Stack, import_in, sheet, sign_in, token
 from tests.support.spreadsheets.reviews import ROWS, change, opened, reviewed, rows, settled
 from tests.support.waiting import eventually
-from workers.shared.gateway.pages.site import COOKIE
 from workers.spreadsheets.resources import spreadsheet_resources
 from workflows.shared.contracts import BlobRef
 from workflows.spreadsheets.mappings import ReviewCounts
@@ -40,15 +39,15 @@ async def test_rows_that_cannot_be_checked_are_not_said_to_be_checked_still(stac
 
         await eventually(has_failed)
         assert (view["is_checked"], view["is_open"]) == (False, True)
-        anna.cookies.set(COOKIE, token())
-        page = (await anna.get(f"/imports/{uuid}")).text
+        await sign_in(anna, token())
+        page = (await anna.get(f"/uploads/{uuid}")).text
         assert "still being compared" not in page
         assert "could not be compared" in page and view["check_failure"] in unescape(page)
         await blobs.write(name, pieces(kept))
         again = await anna.post(f"/api/v1/runs/spreadsheet/{uuid}/retry")
         assert again.status_code == 200, again.text
         assert (await settled(anna, uuid))["check_failure"] is None
-        assert "could not be compared" not in (await anna.get(f"/imports/{uuid}")).text
+        assert "could not be compared" not in (await anna.get(f"/uploads/{uuid}")).text
         useless = await anna.post(f"/api/v1/runs/spreadsheet/{uuid}/retry")
         assert useless.status_code == 409, useless.text
 

@@ -14,6 +14,7 @@ from tests.support.gateway import (
     Stack,
     import_in,
     sheet,
+    sign_in,
     token,
 )
 from tests.support.spreadsheets.reviews import (
@@ -24,7 +25,6 @@ from tests.support.spreadsheets.reviews import (
     opened,
     reviewed,
 )
-from workers.shared.gateway.pages.site import COOKIE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -55,8 +55,8 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
         learnt = await learnt_changes(anna)
         [one] = [each for each in learnt if each["operation"].get("find") == "(at)"]
         assert (one["headers"], one["decided_by"]) == (["Email"], "anna")
-        anna.cookies.set(COOKIE, token("anna", TAUGHT))
-        page = await anna.get("/imports/memory?show=changes")
+        await sign_in(anna, token("anna", TAUGHT))
+        page = await anna.get("/uploads/memory?show=changes")
         assert page.status_code == 200 and one["key"] in page.text
         assert "“(at)” by “@”" in page.text
         named = {"import_type": one["import_type"], "key": one["key"]}
@@ -72,7 +72,7 @@ async def test_changes_of_columns_are_remembered_for_the_next_file(stack: Stack)
             "type": one["import_type"],
             "key": one["key"],
         }
-        assert (await anna.post("/imports/memory", data=form)).status_code == 303
+        assert (await anna.post("/uploads/memory", data=form)).status_code == 303
         assert one not in await learnt_changes(anna)
 
 

@@ -23,11 +23,25 @@ async def test_people_see_the_runs_of_their_organisations(stack: Stack) -> None:
         rest = {"owner": "rose of three", "limit": 2, "cursor": page["next"]}
         last = (await rose.get(RUNS, params=rest)).json()
         assert ([each["key"] for each in last["items"]], last["next"]) == (mine[:1], None)
+        oldest = {"owner": "rose of three", "limit": 2, "sort": "changed_at"}
+        page = (await rose.get(RUNS, params=oldest)).json()
+        assert [each["key"] for each in page["items"]] == mine[:2]
+        rest = (await rose.get(RUNS, params={**oldest, "cursor": page["next"]})).json()["items"]
+        assert [each["key"] for each in rest] == mine[2:]
+        earlier = {"owner": "rose of three", "until": rest[0]["changed_at"]}
+        assert len((await rose.get(RUNS, params=earlier)).json()["items"]) == 2
+        texts = {**oldest, "text": "csv", "limit": 1}
+        assert [each["key"] for each in (await rose.get(RUNS, params=texts)).json()["items"]] == (
+            mine[:1]
+        )
         found = (await rose.get(RUNS, params={"text": "1.CSV", "owner": "rose of three"})).json()
         [run] = found["items"]
         assert (run["title"], run["pipeline"]) == ("1.csv", "spreadsheets")
         one = (await rose.get(f"{RUNS}/{run['id']}")).json()
         assert (one["answers"], one["has_report"]) == (["cancel"], False)
+        awaits = one["awaits"]
+        assert (awaits["what"], awaits["whom"]) == ("column mapping", "rose of three")
+        assert awaits["since"] <= one["changed_at"]
         waiting = await rose.get(RUNS, params={"owner": "rose of three", "needs_attention": True})
         assert len(waiting.json()["items"]) == 3
         for each in mine:
@@ -136,9 +150,11 @@ async def test_changes_are_streamed_and_none_is_lost_after_a_break(stack: Stack)
                         break
             assert "CANCELLED" in states
         address_of_run = f"{RUNS}/{run['id']}/events"
-        async with rita.stream("GET", address_of_run, headers={"last-event-id": "0"}) as stream:
-            one = await anext(_events(stream))
-            assert one[1]["id"] == run["id"]
+        async with asyncio.timeout(20), rita.stream("GET", address_of_run) as stream:
+            *_, last = [event async for event in _events(stream)]
+        assert (last[1]["id"], last[1]["own_state"]) == (run["id"], "CANCELLED")
+        done = await rita.get(address_of_run, headers={"last-event-id": last[0]})
+        assert (done.status_code, done.content) == (204, b"")
 
 
 async def test_the_report_of_a_run_is_fetched_and_leaves_no_file(stack: Stack) -> None:

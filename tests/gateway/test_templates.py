@@ -7,8 +7,7 @@ import pytest
 
 from activities.spreadsheets.sheet_types import discover
 from adapters.files.tables.workbooks import write_workbook
-from tests.support.gateway import Stack, import_in, token, until
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import Stack, import_in, sign_in, token, until
 from workers.spreadsheets.http import template_sheets
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -45,19 +44,19 @@ async def test_a_filled_in_template_maps_every_column_by_itself(
         assert {each["status"] for each in columns} == {"AUTO_MATCHED"}
 
     async with stack.browser("") as browser:
-        browser.cookies.set(COOKIE, token("anna"))
-        page = await browser.get(f"/imports/{uuid}", headers=GERMAN)
+        await sign_in(browser, token("anna"))
+        page = await browser.get(f"/uploads/{uuid}", headers=GERMAN)
         assert '<html lang="de">' in page.text
         assert page.headers["content-language"] == "de"
         assert "Accept-Language" in page.headers["vary"]
         assert "Was bedeuten die Spalten?" in page.text
         assert "Spalten bestätigen" in page.text
-        english = await browser.get(f"/imports/{uuid}")
+        english = await browser.get(f"/uploads/{uuid}")
         assert '<html lang="en">' in english.text
         assert "What do the columns mean?" in english.text
-        new = await browser.get("/imports/new", headers=GERMAN)
-        assert "/imports/templates/RESULT" in new.text
-        template = await browser.get("/imports/templates/RESULT", headers=GERMAN)
+        new = await browser.get("/uploads/new", headers=GERMAN)
+        assert "/uploads/templates/RESULT" in new.text
+        template = await browser.get("/uploads/templates/RESULT", headers=GERMAN)
         assert (template.status_code, template.content[:2]) == (200, b"PK")
 
 
@@ -65,8 +64,8 @@ async def test_what_an_organisation_calls_its_things_is_escaped_in_every_languag
     stack: Stack,
 ) -> None:
     async with stack.browser("") as browser:
-        browser.cookies.set(COOKIE, token("anna"))
-        page = await browser.get("/imports?q=<script>alert(1)</script>", headers=GERMAN)
+        await sign_in(browser, token("anna"))
+        page = await browser.get("/uploads?q=<script>alert(1)</script>", headers=GERMAN)
         assert "Kein Import gefunden" in page.text
         assert "<script>alert" not in page.text
 

@@ -18,7 +18,8 @@ from joserfc.errors import SecurityWarning
 from joserfc.jwk import ECKey, Key, KeySet, OctKey, OKPKey, RSAKey
 
 from workers.shared.errors import SettingsError
-from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised, mint_token
+from workers.shared.gateway.http.auth import Tokens, Unauthorised, mint_token
+from workers.shared.gateway.http.keys import KeysUnavailable
 from workers.shared.settings.gateway import GatewaySettings, TokenSettings
 from workers.spreadsheets.settings import SpreadsheetSettings
 

@@ -8,8 +8,17 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.gateway import GOOD, HEADER, Stack, served, sheet, token, upload, uploaded_files
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import (
+    GOOD,
+    HEADER,
+    Stack,
+    served,
+    sheet,
+    sign_in,
+    token,
+    upload,
+    uploaded_files,
+)
 from workflows.spreadsheets.runs import workflow_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -69,8 +78,8 @@ async def test_a_key_whose_import_was_terminated_is_free(stack: Stack) -> None:
         assert f"its run {workflow_id(ids[0])} was terminated at" in states[0]["reason"]
         other = await upload(ina, sheet(HEADER, *GOOD[:1]), headers=key)
         assert other.status_code == 201
-        ina.cookies.set(COOKIE, token("ina"))
-        page = (await ina.get(f"/imports/{ids[0]}")).text
+        await sign_in(ina, token("ina"))
+        page = (await ina.get(f"/uploads/{ids[0]}")).text
         assert "The run of the import was terminated" in page and "Why it has ended" in page
 
 

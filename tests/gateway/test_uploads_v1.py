@@ -37,7 +37,7 @@ async def test_the_whole_way(stack: Stack) -> None:
         assert created.headers["location"] == url
         assert (made["id"], made["by"]) == (f"spreadsheet/{made['uuid']}", "una")
         again = await una.post(UPLOADS, files=files, **once)
-        assert again.json()["uuid"] == made["uuid"]
+        assert (again.status_code, again.json()["uuid"]) == (200, made["uuid"])
         await until(una, made["uuid"], "COLUMN_MAPPING")
 
         listed = await una.get(f"{url}/columns")
@@ -151,6 +151,8 @@ async def test_both_faces_show_the_same_import(stack: Stack) -> None:
     [
         ({"importType": "RESULT"}, "importType: Extra inputs are not permitted"),
         ({"import_type": "PEOPLE"}, "import_type: there is no import type PEOPLE"),
+        ({"import_type": "../x"}, "import_type: there is no import type ../x; there are"),
+        ({"import_type": "membershp"}, "type membershp; did you mean 'MEMBERSHIP'? there are"),
         ({"context_id": "999999"}, "context_id: there is no Event 999999"),
         ({"organisation_id": "2"}, "organisation_id: 2 is not one of your organisations"),
         ({"header_line": "0"}, "header_line"),

@@ -7,8 +7,7 @@ import pytest
 import xlsxwriter
 
 from adapters.files.tables.source import open_table
-from tests.support.gateway import HEADER, Stack, import_in, sheet, token, until
-from workers.shared.gateway.pages.site import COOKIE
+from tests.support.gateway import HEADER, Stack, import_in, sheet, sign_in, token, until
 from workflows.shared.cells import Cell
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -53,16 +52,16 @@ async def test_values_are_filled_in_outside_and_uploaded(stack: Stack, tmp_path:
 
         table[1][2], table[3][5] = "Tiny", "Masters (40+)"
         async with stack.browser("") as browser:
-            browser.cookies.set(COOKIE, token("vera"))
-            page = (await browser.get(f"/imports/{uuid}")).text
+            await sign_in(browser, token("vera"))
+            page = (await browser.get(f"/uploads/{uuid}")).text
             csrf = page.split('name="csrf" value="')[1].split('"')[0]
-            address = f"/imports/{uuid}/values/upload"
+            address = f"/uploads/{uuid}/values/upload"
             done = await _upload(browser, address, table, tmp_path, csrf=csrf)
             assert "1 value answered." in done.text
             assert "Every value has a meaning." in done.text
             late = await _upload(browser, address, table[:1], tmp_path, csrf=csrf)
             assert "0 values answered." in late.text
-            assert (await browser.get(f"/imports/{uuid}/values/export")).is_success
+            assert (await browser.get(f"/uploads/{uuid}/values/export")).is_success
 
 
 def _table(content: bytes, folder: Path) -> list[list[Cell]]:

@@ -333,6 +333,10 @@ UNDO_CASES: dict[str, UndoCase] = {
     "parked-and-cancelled": UndoCase(
         scripted_undo(transient()), act=lambda handle: handle.cancel()
     ),
+    "parked-shown-and-retried": UndoCase(
+        scripted_undo(transient()),
+        act=lambda handle: handle.execute_update("retry", Answer(by="ann")),
+    ),
     "parked-too-long": UndoCase(
         scripted_undo(transient()), act=_nothing_more, passes=timedelta(days=31)
     ),

@@ -1,4 +1,4 @@
-"""The ways a sweep of runs and a removal of old rows can go."""
+"""The ways a sweep of runs, a removal of old rows and a look for receivers can go."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from activities.shared.dependencies import Dependencies
 from activities.shared.records import RowRemoval, RunSweep
 from tests.support.scripted import ScriptedActivities, scripted, still_down, unavailable
 from workflows.shared.contracts import Contract
-from workflows.shared.record_workflows import RowRetention, RunSweeper
+from workflows.shared.record_workflows import RowRetention, RunSweeper, RunWebhooks
 from workflows.shared.records import (
     RemovedRows,
     RowRetentionInput,
@@ -19,6 +19,8 @@ from workflows.shared.records import (
     RunsSwept,
     RunSweepInput,
 )
+from workflows.shared.run_webhooks import RunsTold, RunWebhooksInput
+from workflows.shared.steps import RunWebhooks as RunWebhookSteps
 
 Handle = WorkflowHandle[Any, Any]
 SWEPT = RunsSwept(terminated=1, runs=("import/P1/T1",), folders=2)
@@ -60,6 +62,12 @@ def _removal(**options: Any) -> Case:
     return Case(script, RowRetention, RowRetentionInput(pipeline="imports"))
 
 
+def _look(**options: Any) -> Case:
+    told = RunsTold(queued=3, delivered=2, failed=1)
+    script = scripted(RunWebhookSteps, Dependencies, results={"tell": told}, **options)
+    return Case(script, RunWebhooks, RunWebhooksInput())
+
+
 CASES_OF: dict[str, dict[str, Case]] = {
     "RunSweeper": {
         "swept": Case(_script()),
@@ -67,6 +75,12 @@ CASES_OF: dict[str, dict[str, Case]] = {
             _script(
                 fails={"sweep": [unavailable()], "wait": [still_down(timedelta(milliseconds=100))]}
             )
+        ),
+    },
+    "RunWebhooks": {
+        "told": _look(),
+        "outage": _look(
+            fails={"tell": [unavailable()], "wait": [still_down(timedelta(milliseconds=100))]}
         ),
     },
     "RowRetention": {

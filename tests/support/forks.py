@@ -25,6 +25,8 @@ FORKS.set_forkserver_preload(
         *(f"workers.{word}.register" for word in ("imports", "spreadsheets", "batches", "jobs")),
         "workers.transfers.register",
         "workers.shared.resources",
+        "activities.imports.rows",
+        "activities.spreadsheets.rows",
         "sqlalchemy.ext.asyncio",
         "asyncpg",
     ]

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ from stack.embedded import DOCFLOW
 from tests.support.waiting import eventually
 from workers.shared.gateway.app import create_app, open_parts
 from workers.shared.gateway.http.auth import Tokens, mint_token
+from workers.shared.gateway.http.oidc import OidcProvider
+from workers.shared.gateway.http.requests import COOKIE
 from workers.shared.gateway.process import serve
 from workers.shared.health import Health
 from workers.shared.register import Context
 from workers.shared.resources import Resources
+from workers.shared.services.errands import PATIENCE_SECONDS
 from workers.shared.services.inbox import Inbox
 from workers.shared.services.kept import kept_services
 from workers.shared.services.readiness import Readiness
@@ -35,6 +39,7 @@ from workers.shared.services.requirements import schema_of
 from workers.shared.services.temporal_requirements import Connection, search_attributes_of
 from workers.shared.settings.common import DatabaseSettings
 from workers.shared.settings.gateway import GatewaySettings, TokenSettings
+from workers.shared.settings.sign_in import read_providers
 from workers.shared.worker_factory import build_worker
 from workers.spreadsheets.register import SPREADSHEETS
 from workers.spreadsheets.resources import spreadsheet_resources
@@ -104,6 +109,20 @@ def token(
     )
 
 
+async def sign_in(browser: httpx.AsyncClient, bearer: str) -> str:
+    """Sign a browser in with a token, as the form of the page does; the value of its session."""
+    answer = await browser.post("/sign-in", data={"token": bearer})
+    assert answer.status_code == 303, answer.text
+    return browser.cookies[COOKIE]
+
+
+async def session_of(app: FastAPI, bearer: str) -> str:
+    """The value of the session cookie of somebody who has signed in with a token."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://docflow") as browser:
+        return await sign_in(browser, bearer)
+
+
 @dataclass
 class Stack:
     """A gateway, and what it stands on."""
@@ -136,9 +155,11 @@ class Stack:
 
 
 @asynccontextmanager
-async def served(app: FastAPI, stop: asyncio.Event | None = None) -> AsyncIterator[str]:
+async def served(
+    app: FastAPI, stop: asyncio.Event | None = None, port: int | None = None
+) -> AsyncIterator[str]:
     """A gateway that listens on loopback; its address."""
-    stop, port = stop or asyncio.Event(), free_port()
+    stop, port = stop or asyncio.Event(), port or free_port()
     async with asyncio.TaskGroup() as group:
         group.create_task(serve(app, stop, host="127.0.0.1", port=port))
         try:
@@ -165,6 +186,10 @@ async def logged_in(folder: Path, settings: dict[str, str]) -> AsyncIterator[Non
 
         await eventually(answers, seconds=60)
         yield
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def build_app(
@@ -194,9 +219,11 @@ def build_app(
         _readiness(client, resources),
         Tokens(settings.tokens, SqlApiTokens(resources.database)),
         settings,
-        shared=kept_services(context),
+        shared=kept_services(context, changes.get("patience", PATIENCE_SECONDS)),
         environment=environment,
+        providers=[OidcProvider(each) for each in read_providers(environment).values()],
         stopping=stopping,
+        now=changes.get("now", _now),
     )
     return app, parts[SPREADSHEETS.name].service
 
@@ -267,7 +294,7 @@ async def page_of(browser: httpx.AsyncClient, uuid: str) -> str:
 
     async def is_read() -> bool:
         nonlocal page
-        page = (await browser.get(f"/imports/{uuid}")).text
+        page = (await browser.get(f"/uploads/{uuid}")).text
         return "docflow is reading the file" not in page
 
     await eventually(is_read)

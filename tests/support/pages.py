@@ -6,11 +6,11 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Literal
 
-from playwright.async_api import Browser, ConsoleMessage, Error, Page, expect
+from playwright.async_api import Browser, ConsoleMessage, Error, Frame, Page, expect
 from temporalio.client import Client
 
 from adapters.database.engine import open_database
@@ -44,6 +44,18 @@ _VIOLATIONS = """async rules => {
   const found = await axe.run(document, options);
   return found.violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.html}`));
 }"""
+
+
+MOST_SHIFT = 0.02
+"""Cumulative layout shift; people see one above 0.1."""
+_SHIFT = """() => new Promise(done => {
+  let sum = 0;
+  const add = list => list.getEntries().forEach(each => {
+    sum += each.hadRecentInput ? 0 : each.value;
+  });
+  new PerformanceObserver(add).observe({type: "layout-shift", buffered: true});
+  setTimeout(() => done(sum), 50);
+})"""
 
 
 @dataclass(frozen=True)
@@ -161,14 +173,14 @@ class PagesSetup:
         self, page: Page, path: Path, *, dry_run: bool = False, review: bool = False
     ) -> str:
         """Upload a file of event participants; path of its page."""
-        await page.goto("/imports/new")
+        await page.goto("/uploads/new")
         await page.get_by_label("Review before").set_checked(review)
         await page.get_by_label("belong to").select_option("City Marathon")
         await page.get_by_label("Spreadsheet").set_input_files(path)
         if dry_run:
             await page.get_by_label("Dry run").check()
         await page.get_by_role("button", name="Upload").click()
-        await page.wait_for_url(re.compile(r"/imports/[0-9a-f-]{36}$"))
+        await page.wait_for_url(re.compile(r"/uploads/[0-9a-f-]{36}$"))
         return page.url.removeprefix(self.address)
 
 
@@ -206,7 +218,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             "DOCFLOW_REQUESTS_PER_MINUTE": "0",
             "DOCFLOW_UPLOAD_LIMIT_MB": "50",
             "DOCFLOW_BRONZE_CONTAINER": "bronze",
-            "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",
+            "DOCFLOW_WEBHOOK_LOCAL": "true",
         }
         for tier in ("bronze", "silver", "gold"):
             (folder / "blobs" / tier).mkdir(parents=True)
@@ -245,7 +257,7 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
         )
 
 
-async def violations(page: Page, rules: Sequence[str] | None = None) -> Sequence[str]:
+async def violations(page: Page | Frame, rules: Sequence[str] | None = None) -> Sequence[str]:
     """What axe finds wrong with a page, one line each.
 
     Args:
@@ -278,7 +290,34 @@ async def faults(page: Page) -> Sequence[str]:
     return found
 
 
-async def overflow(page: Page) -> int:
+async def faults_of_looks(page: Page) -> Sequence[str]:
+    """What is wrong with a page that is loaded anew in each language, width and scheme.
+
+    Of a language and width that axe has seen, another scheme can change the colours alone.
+    """
+    found: list[str] = []
+    for language, width in product(("en", "de"), (1280, 400)):
+        await page.set_extra_http_headers({"Accept-Language": language})
+        await page.set_viewport_size({"width": width, "height": 800})
+        for rules, scheme in ((None, "light"), (_OF_COLOURS, "dark")):
+            await page.emulate_media(color_scheme=scheme)
+            await page.reload(wait_until="networkidle")
+            wrong = [*await violations(page, rules)]
+            if (wider := await overflow(page)) > 0:
+                wrong.append(f"{wider} px wider than the window")
+            if (shift := await page.evaluate(_SHIFT)) > MOST_SHIFT:
+                wrong.append(f"the layout shifts by {shift:.3f}")
+            if (lang := await page.evaluate("document.documentElement.lang")) != language:
+                wrong.append(f"it is in {lang}")
+            found += [f"{language}, {width} px, {scheme}: {line}" for line in wrong]
+    await page.set_extra_http_headers({})
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    await page.emulate_media(color_scheme="light")
+    await page.reload()
+    return found
+
+
+async def overflow(page: Page | Frame) -> int:
     """Pixels by which a page is wider than its window."""
     return await page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -1,7 +1,5 @@
 """A process that imports rows by message or upload, and dies behind one of its steps.
 
-`python -m tests.types.dying_writer DATABASE_URL ERP_URL HOOK_URL FOLDER KIND STEP NUMBER`
-
 If the folder holds `work.json`, that is what is imported.
 """
 
@@ -9,7 +7,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +27,7 @@ from adapters.files.tables.workbooks import XlsxReportWriter
 from adapters.signed_webhook import SignedWebhook
 from adapters.types.files import read_type
 from adapters.types.targets import TargetTables
+from tests.support.forks import FORKS, ended
 from tests.support.imports.activities import environment, message_of
 from tests.support.spreadsheets.activities import SpreadsheetSetup, StagedSpreadsheet
 from tests.types.test_uploads import undone
@@ -235,5 +233,29 @@ async def _die(url: str, erp: str, hook: str, folder: str, kind: str, step: str,
         await undone(sheet)
 
 
-if __name__ == "__main__":
-    asyncio.run(_die(*sys.argv[1:-1], int(sys.argv[-1])))  # type: ignore[arg-type]
+def _writer(*arguments: Any) -> None:
+    asyncio.run(_die(*arguments))
+
+
+async def killed(
+    url: str, erp: str, hook: str, folder: Path, kind: str, step: str, last: int
+) -> bool:
+    """Import in a process of its own.
+
+    Args:
+        url: Of docflow's database.
+        erp: URL of the database of the team.
+        hook: URL of the receiver of files.
+        folder: Where the process works, and what it leaves for the next one.
+        kind: Strategy of a message, or one of `UPLOADS`.
+        step: Behind which it dies, one of `STEPS`.
+        last: Behind which call of the step.
+
+    Returns:
+        Whether it has died so; otherwise it was done before.
+    """
+    process = FORKS.Process(target=_writer, args=(url, erp, hook, str(folder), kind, step, last))
+    process.start()
+    await ended(process)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0

@@ -86,10 +86,21 @@ CASES = [
         "",
         [
             "4 rows: 1 accepted, 3 rejected",
-            "2 x price is negative",
-            "1 x price is not an amount of money",
+            "2 x price is negative: lines 2, 3",
+            "1 x price is not an amount of money; write it as 1250.00: line 4",
         ],
         id="the sum says why rows are rejected",
+    ),
+    pytest.param(
+        "  price: {kind: money, minimum: 0}\n",
+        "code,price\n" + "".join(f"A{n},1\n" for n in range(60)) + "Z,-1\n" * 12,
+        "--rows 1",
+        [
+            "62                    price is negative",
+            "12 x price is negative: lines 62, 63, 64, 65, 66, 67, 68, 69, 70, 71 and 2 more",
+            "71 rows are not shown",
+        ],
+        id="rejected rows come first, and the sum names their lines",
     ),
     pytest.param(
         "  price: {kind: money, minimum: 0}\n",

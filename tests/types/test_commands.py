@@ -43,10 +43,10 @@ def test_a_type_is_planned_changed_and_removed(
     file = tmp_path / "tools.yaml"
     file.write_text(TOOLS + "  price: {kind: money, currency: EUR}\nretention: 400 days\n")
     assert "is in force now" in run("apply")
-    assert "nothing to do" in run("plan")
+    assert "nothing to do" in run("apply --dry-run")
     assert "retention: 400 days" in run("show tools")
     file.write_text(TOOLS + "  cost: {was: price, kind: money, currency: USD}\n")
-    assert run("plan").splitlines()[1:] == [
+    assert run("apply --dry-run").splitlines()[1:] == [
         "ALTER TABLE docflow_types.tools RENAME COLUMN price TO cost;",
         "ALTER TABLE docflow_types.staged_tools RENAME COLUMN price TO cost;",
         "DROP INDEX docflow_types.ix_tools_updated_at;",
@@ -54,7 +54,9 @@ def test_a_type_is_planned_changed_and_removed(
         "--   cost: currency: EUR becomes USD; stored values stay as they are",
         "--   retention: 400 days becomes none",
     ]
-    assert "there is no declared type tool; there are tools" in run("remove tool", 1)
+    assert "there is no declared type tool; did you mean 'tools'? there are tools" in run(
+        "remove tool", 1
+    )
     said = "tools is out of force; docflow_types.tools stays, with 0 rows"
     assert said in run("remove tools")
     run("apply")

@@ -155,7 +155,7 @@ OPEN = "day:  # day or month first, as in 03/04/2025? Imports need date_order=dm
             [
                 "amount:  # a thousand times as much, as in 1.500? Imports need decimal=. or ,",
                 "line 2 would be rejected: amount '1.500' can be read as 1.500 or 1500",
-                "1 more row would be rejected",
+                "2 rows would be rejected: lines 2, 3",
             ],
             id="thousands or decimals",
         ),
@@ -325,6 +325,7 @@ def test_a_draft_names_cells_of_another_kind(tmp_path: Path, cells: list[str], w
         ("Stunden", ["3:21", "4:10"], "clock: hh:mm"),
         ("Land", ["DE", "AT", "DE"], "kind: country"),
         ("Unit", ["KG", "ST", "KG", "ST", "KG", "ST"], "kind: choice"),
+        ("Town", ["kiel", *["Kiel"] * 4, *["Ulm"] * 4, "ulm"], 'choices: ["Kiel", "Ulm"]'),
         ("Datum", ["45658", "45659"], "kind: date"),
         ("PLZ", ["10115", "20095", "10115"], "kind: code"),
         ("Tel", ["0301234567", "0401234567"], "kind: phone"),

@@ -71,7 +71,7 @@ async def test_a_scope_that_does_not_fit_parks(
 
 async def test_an_unknown_type_names_those_that_there_are(installation: Installation) -> None:
     await installation.declare("parts")
-    with pytest.raises(ApplicationError, match=r"no type part; there are parts"):
+    with pytest.raises(ApplicationError, match="no type part; did you mean 'parts'"):
         await installation.imported("part", PARTS)
 
 

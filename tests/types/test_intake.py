@@ -31,7 +31,8 @@ async def test_a_type_that_is_not_declared_is_a_dead_letter_with_those_that_are(
     assert isinstance(verdict, DeadLetter)
     assert verdict.reason == UNKNOWN_DOCUMENT_TYPE
     known = (*DocumentType, "invoice_lines", "parts")
-    assert verdict.description == f"document_type 'part' is not known; known are {', '.join(known)}"
+    said = "document_type 'part' is not known; did you mean 'parts'? known are "
+    assert verdict.description == said + ", ".join(known)
 
 
 async def test_a_message_is_given_back_while_types_cannot_be_looked_up() -> None:

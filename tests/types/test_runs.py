@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import asyncpg
+import httpx
 import pytest
 import pytest_asyncio
 from azure.servicebus import ServiceBusMessage
@@ -24,7 +25,7 @@ from stack.temporal import TUNING, temporal_binary
 from tests.support.cli import run_docflow_in_thread
 from tests.support.dev_server import started
 from tests.support.fresh_database import DATABASES, fresh_url
-from tests.support.gateway import build_app, served, token
+from tests.support.gateway import build_app, served, sign_in, token
 from tests.support.waiting import eventually
 from tests.support.webhook import Receiver, receiving
 from workers.imports.bridge import intake_of, receive
@@ -37,7 +38,6 @@ from workers.shared.resources import Resources, open_resources
 from workers.shared.services.bodies import DeadLetter, Settle, Verdict
 from workers.shared.worker_factory import build_worker
 from workers.spreadsheets.register import SPREADSHEETS
-from workers.spreadsheets.resources import spreadsheet_resources
 from workflows.imports.document_import import DocumentImport
 from workflows.imports.runs import Counts, ImportResult, ImportState
 from workflows.shared import attributes
@@ -153,13 +153,15 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
                 "USER": "ada",
             }
             async with open_resources(settings) as resources:
-                sheets = spreadsheet_resources(resources.database)
-                own = IMPORTS.open(Context(settings, client, resources), IMPORTS.settings(settings))
+                context = Context(settings, client, resources)
+                own = IMPORTS.open(context, IMPORTS.settings(settings))
+                sheets = SPREADSHEETS.open(context, SPREADSHEETS.settings(settings))
                 gateway, _ = build_app(client, resources, allowed_hosts=("127.0.0.1",))
                 async with (
                     own as opened,
+                    sheets as of_sheets,
                     build_worker(client, IMPORTS, resources, opened),
-                    build_worker(client, SPREADSHEETS, resources, sheets),
+                    build_worker(client, SPREADSHEETS, resources, of_sheets),
                     served(gateway) as address,
                 ):
                     settings["DOCFLOW_ADDRESS"] = address
@@ -194,6 +196,85 @@ async def test_a_message_fills_a_table_of_a_team_and_a_file(site: Site) -> None:
     file = Path(site.settings["DOCFLOW_BLOB_FOLDER"], "imports", told["file"]["name"])
     row = {"project_id": "P1", "meter": "M-1", "value": "1.5"}
     assert [json.loads(line) for line in file.read_text().splitlines()] == [row]
+
+
+async def test_a_parked_undo_is_shown_and_retried(site: Site, tmp_path: Path) -> None:
+    erp = json.loads(site.settings["DOCFLOW_TYPE_DATABASES"])["erp"]
+    shelf = STOCK.replace("stock", "shelf")
+    connection = await cast("Any", asyncpg).connect(erp)
+    try:
+        await connection.execute(
+            "CREATE TABLE shelf (project_id text, article text, amount int,"
+            " PRIMARY KEY (project_id, article))"
+        )
+        await site.apply(shelf)
+        (tmp_path / "shelf.csv").write_bytes(b"article,amount\nA-1,4\nA-2,5\n")
+        given = ("--type", "shelf", "--scope", "project_id=P1", "--auto-start", "-o", "name")
+        uuid = (await site.docflow("upload", "submit", str(tmp_path / "shelf.csv"), *given)).strip()
+        run = site.client.get_workflow_handle_for(SpreadsheetImport.run, f"spreadsheet/{uuid}")
+        assert (await run.result()).counts == RowCounts(created=2)
+        await connection.execute("ALTER TABLE shelf RENAME amount TO pieces")
+        await site.apply(shelf.replace("table: shelf}", "table: shelf, columns: {amount: pieces}}"))
+        await site.docflow("upload", "undo", uuid)
+
+        async def parked() -> bool:
+            shown = json.loads(await site.docflow("show", uuid, "-o", "json"))
+            return shown["answers"] == ["retry"]
+
+        await eventually(parked, seconds=60, pause=0.1)
+        missing = "no column amount any more"
+        for name in (uuid, f"spreadsheet/{uuid}", f"spreadsheet-undo/{uuid}"):
+            shown = json.loads(await site.docflow("show", name, "-o", "json"))
+            assert (shown["state"], shown["answers"]) == ("needs_attention", ["retry"])
+            assert missing in shown["reason"] and missing in shown["details"]["undo"]["reason"]
+        [listed] = json.loads(await site.docflow("list", "--needs-attention", "-o", "json"))
+        assert missing in listed["reason"]
+        table = " ".join((await site.docflow("upload", "show", uuid)).split())
+        assert f"docflow retry {uuid}" in table
+        async with httpx.AsyncClient(base_url=site.settings["DOCFLOW_ADDRESS"]) as browser:
+            await sign_in(browser, site.settings["DOCFLOW_TOKEN"])
+            page = (await browser.get(f"/uploads/{uuid}")).text
+        assert missing in page and f'action="/uploads/{uuid}/retry"' in page
+        # Nothing has changed: the run parks again, under the other name as well.
+        for name in (f"spreadsheet-undo/{uuid}", uuid):
+            await site.docflow("retry", name)
+            await eventually(parked, seconds=60, pause=0.1)
+        await connection.execute("ALTER TABLE shelf RENAME pieces TO amount")
+        await connection.execute("UPDATE shelf SET amount = 9 WHERE article = 'A-2'")
+        await site.docflow("retry", uuid)
+
+        async def undone() -> bool:
+            return "UNDONE_PARTLY: 1 deleted" in await site.docflow("upload", "show", uuid)
+
+        await eventually(undone, seconds=60, pause=0.1)
+        shown = await site.docflow("upload", "show", uuid)
+        assert "row 3: shelf P1 / A-2 was changed since" in shown
+        assert len(await connection.fetch("SELECT * FROM shelf")) == 1
+        shown = json.loads(await site.docflow("show", uuid, "-o", "json"))
+        assert (shown["state"], shown["reason"]) == ("completed", None)
+    finally:
+        await connection.close()
+
+
+async def test_a_review_says_at_the_terminal_what_comes_next(site: Site, tmp_path: Path) -> None:
+    own = STOCK.replace("stock", "holdings").replace("target: {database: erp, table: holdings}", "")
+    await site.apply(own)
+    (tmp_path / "holdings.csv").write_bytes(b"article,amount\nA-1,x\nA-2,5\n")
+    given = ("--type", "holdings", "--scope", "project_id=P1", "--auto-start", "--review")
+    file = str(tmp_path / "holdings.csv")
+    uuid = (await site.docflow("upload", "submit", file, *given, "-o", "name")).strip()
+
+    async def waits() -> bool:
+        return "rows have a problem" in await site.docflow("upload", "show", uuid)
+
+    await eventually(waits, seconds=60, pause=0.1)
+    shown = " ".join((await site.docflow("upload", "show", uuid)).split())
+    assert "1 of 2 rows have a problem" in shown
+    assert f"{site.settings['DOCFLOW_ADDRESS']}/uploads/{uuid}" in shown.replace(" ", "")
+    assert f"docflow upload confirm {uuid} rows" in shown
+    await site.docflow("upload", "confirm", uuid, "rows")
+    run = site.client.get_workflow_handle_for(SpreadsheetImport.run, f"spreadsheet/{uuid}")
+    assert (await run.result()).counts == RowCounts(created=1, error=1)
 
 
 async def test_a_message_on_the_queue_names_a_type_of_a_team(site: Site) -> None:
@@ -264,11 +345,20 @@ async def test_messages_about_people_and_clubs_are_uploads_that_ask(site: Site) 
     blob = site.stored("P1", b"first name,last name,category\nAda,Byron,Seniors\n")
     asking = await run_of("EVENT_PARTICIPANT", "P1", event_id=1)
 
-    async def asked() -> bool:
-        state = (await asking.query(SpreadsheetImport.status)).state
-        return state is SpreadsheetState.CELL_MAPPING
+    async def asks(
+        run: WorkflowHandle[SpreadsheetImport, SpreadsheetResult], about: SpreadsheetState
+    ) -> None:
+        async def asked() -> bool:
+            status = await run.query(SpreadsheetImport.status)
+            return status.state is about and status.waiting_since is not None
 
-    await eventually(asked, seconds=60, pause=0.1)
+        await eventually(asked, seconds=60, pause=0.1)
+
+    await asks(asking, SpreadsheetState.CELL_MAPPING)
+    site.stored("P2", b"first name,last name,group\nAda,Byron,Seniors\n")
+    unknown = await run_of("EVENT_PARTICIPANT", "P2", event_id=1)
+    await asks(unknown, SpreadsheetState.COLUMN_MAPPING)
+    await unknown.execute_update(SpreadsheetImport.cancel, Answer(by="ada"))
     listed = await site.docflow("list", "--output", "name")
     assert asking.id in listed
     await site.client.get_workflow_handle(asking.id).terminate()
@@ -288,7 +378,10 @@ async def test_messages_about_people_and_clubs_are_uploads_that_ask(site: Site) 
         ({"scope": {"event_id": 1}}, "scope.organisation_id: rows of races need it"),
         ({"scope": {"organisation_id": 1}}, "scope.event_id: rows of races need it"),
         ({"scope": {"organisation_id": 1, "event_id": "x"}}, "scope.event_id: 'x' is no id"),
-        ({"scope": {"organisation_id": 1, "event_id": 1, "day": "1"}}, "scope.day: rows of races"),
+        (
+            {"scope": {"organisation_id": 1, "event_id": 1, "day": "1"}},
+            "scope.day: rows of races are told apart by event_id and organisation_id",
+        ),
         ({"date_order": "dmy"}, "date_order: files of type races are read as uploads are"),
         ({"scope": {"organisation_id": 1, "event_id": 1}}, "blob_name: there is no uploads/none"),
         ({"scope": {"organisation_id": 1, "event_id": 1}, "sheet": "x" * 150}, "sheet: "),

@@ -1,8 +1,5 @@
 """Files as other trades write them become the same rows by every door and in every target."""
 
-import asyncio
-import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -23,7 +20,7 @@ from adapters.types.files import own_types
 from tests.support.imports.activities import environment
 from tests.support.spreadsheets.activities import SpreadsheetSetup
 from tests.types.conftest import FILES, Erp
-from tests.types.dying_writer import Work
+from tests.types.dying_writer import Work, killed
 from tests.types.test_uploads import undone
 from workflows.imports.runs import TaskKey
 from workflows.shared.contracts import Problem
@@ -294,17 +291,6 @@ DIES: Final = {
 """Doors and targets to the kind of work, and to what a process dies behind."""
 
 
-async def _killed(erp: Erp, folder: Path, kind: str, step: str, last: int) -> bool:
-    """Import in a process of its own; whether it has died behind so many commits."""
-    url = erp.installation.database.engine.url.render_as_string(hide_password=False)
-    hook = "http://127.0.0.1:1"
-    command = ("-m", "tests.types.dying_writer", url, erp.url, hook, str(folder), kind, step)
-    dying = await asyncio.create_subprocess_exec(sys.executable, *command, str(last))
-    code = await dying.wait()
-    assert code in (0, -signal.SIGKILL)
-    return code != 0
-
-
 @pytest.mark.chaos
 @pytest.mark.parametrize(("door", "target"), CELLS)
 @pytest.mark.parametrize("name", TRADES)
@@ -327,7 +313,9 @@ async def test_a_file_becomes_the_same_rows_if_each_chunk_kills_its_process(
     kills = 0
     # Their commit comes before that of docflow: the chunk of a process that died is done again.
     repeats = target == "yours" and step == "write"
-    while await _killed(erp, folder, kind, step, 2 if repeats and kills else 1):
+    url = erp.installation.database.engine.url.render_as_string(hide_password=False)
+    where = (url, erp.url, "http://127.0.0.1:1", folder, kind, step)
+    while await killed(*where, 2 if repeats and kills else 1):
         kills += 1
         assert kills < 20
     assert kills > 1

@@ -66,12 +66,14 @@ def formatted(lines: list[str], formats: list[str]) -> bytes:
     return made.getvalue()
 
 
-async def undone(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoResult:
-    """Take an upload back that has ended."""
+async def undone(sheet: StagedSpreadsheet, at: datetime = NOW, *lines: int) -> UndoResult:
+    """Take an upload back that has ended; no lines: all of it."""
     from activities.spreadsheets.rows import SpreadsheetUndoSteps
 
     steps = SpreadsheetUndoSteps(sheet.setup.store)
-    return await environment().run(steps.undo, undo_of(sheet, at))
+    return await environment().run(
+        steps.undo, undo_of(sheet, at).model_copy(update={"lines": lines})
+    )
 
 
 def undo_of(sheet: StagedSpreadsheet, at: datetime = NOW) -> UndoInput:

@@ -25,7 +25,7 @@ from tests.types.dying_writer import ROWS as CHUNK
 from tests.types.test_accepted_files import SECRET
 from tests.types.test_targets import CHANGED, OLD, STOCK, killed
 from tests.types.test_uploads import undone, uploaded
-from workflows.shared.errors import PERMANENT, RuleViolation
+from workflows.shared.errors import PERMANENT, TABLE_CHANGED, RuleViolation
 from workflows.spreadsheets.mappings import SpreadsheetState, UndoState
 from workflows.spreadsheets.runs import HandOverInput, RowCounts
 
@@ -100,7 +100,11 @@ async def test_an_upload_parks_if_their_table_is_another_one(
     await erp.sql(sql.format('stock."Tools"'))
     with pytest.raises(ApplicationError, match=said) as error:
         await sheet.process()
-    assert error.value.type == PERMANENT
+    is_there = "no table" not in said
+    assert error.value.type == (TABLE_CHANGED if is_there else PERMANENT)
+    assert ("keeps the version of the type that it began with" in error.value.message) is is_there
+    added = '`ALTER TABLE "stock"."Tools" ADD COLUMN "price" NUMERIC(20, 6)`'
+    assert (added in error.value.message) is ("no column" in said)
     assert await sheets.count("spreadsheet_results") == 0
 
 
@@ -129,6 +133,19 @@ async def test_an_undo_leaves_rows_that_a_team_has_changed(
     await erp.sql("UPDATE stock.\"Tools\" SET price = 38 WHERE article_no = 'T-2'")
     later = NOW + timedelta(days=1)
     assert (await undone(sheet, later)).counts.deleted == 2
+    assert await stored(erp) == []
+
+
+async def test_an_undo_takes_back_some_rows_there(erp: Erp, sheets: SpreadsheetSetup) -> None:
+    sheet = await uploaded(sheets, tools(), ROWS, project_id="P1")
+    await sheet.process()
+    await sheet.finish()
+    first, *_ = await stored(erp)
+    some = await undone(sheet, NOW, 3)
+    assert (some.state, some.counts.deleted) == (UndoState.UNDONE_PARTLY, 1)
+    assert await stored(erp) == [first]
+    rest = await undone(sheet, NOW + timedelta(days=1))
+    assert (rest.state, rest.counts.deleted) == (UndoState.UNDONE, 2)
     assert await stored(erp) == []
 
 

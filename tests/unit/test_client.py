@@ -20,6 +20,7 @@ from docflow.client import (
     NotConfigured,
     Problem,
 )
+from docflow.client.operations import Operations
 from tests.client_code import files
 
 RUN = {
@@ -140,6 +141,14 @@ async def test_the_synchronous_client_does_the_same() -> None:
             run = await asyncio.to_thread(client.get_run, "import/P1/T 1")
     assert (run.answers, run.title) == ([], None)
     assert script.requests[-1].startswith("GET /api/v1/runs/import/P1/T%201 HTTP")
+
+
+def test_parts_of_a_form_have_names_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "tools.csv"
+    file.write_text("no\n7\n")
+    request = Operations.create_upload(import_type="tools", file=file, scope={"project_id": "P1"})
+    with request.opened(None) as made:
+        assert made["data"] == {"import_type": "tools", "scope.project_id": "P1"}
 
 
 def test_the_generated_part_is_that_of_the_committed_document() -> None:

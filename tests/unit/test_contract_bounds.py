@@ -17,7 +17,7 @@ from workers.shared.plugin import docflow_plugin
 from workers.shared.register import Pipeline
 from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.batches.runs import BatchProgress, DocumentCounts, WaitingBatches
-from workflows.imports.runs import Preparation
+from workflows.imports.runs import ImportInput, Preparation
 from workflows.shared.contracts import Contract
 from workflows.shared.dependencies import OutageStatus, Recovery
 from workflows.shared.errands import ErrandResult
@@ -57,8 +57,8 @@ WIDER: set[type[Contract]] = {
 CARRIED: set[type[Contract]] = {BatchProgress, DocumentCounts, SpreadsheetProgress}
 """Parts of inputs that a run hands to the run that continues it."""
 
-BY_RULE: set[type[Contract]] = {Reception, TransferPlan}
-"""What holds an event, or a part of a file of settings: rules bound both, and have tests."""
+BY_RULE: set[type[Contract]] = {ImportInput, Reception, TransferPlan}
+"""What holds a message, an event, or a part of a file of settings: rules bound each, with tests."""
 
 
 def most_bytes(contract: type[Contract]) -> int:
@@ -119,6 +119,7 @@ LONGEST = (
     "a" * 64,
     "5eed0000-0000-4000-8000-000000000000",
     "a" * 63,
+    "1" * 200,
 )
 """Longest texts of the patterns that contracts use."""
 LARGEST_NUMBER = 2**63 - 1

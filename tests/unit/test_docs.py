@@ -3,10 +3,10 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import typer.main
@@ -20,15 +20,21 @@ from adapters.types.files import read_own_type
 from tests import command_pages
 from tests.support.spreadsheets.activities import SpreadsheetSetup, table
 from workers.batches.settings import read_timings
+from workers.catalogue import PIPELINES
+from workers.imports.messages import read_message
+from workers.jobs.errands import Restart
 from workers.shared.cli.app import app
+from workers.spreadsheets.errands import StoredUpload
 from workflows.batches.events import CASE_EVENT, EVENT_TYPES, Announcement, Publication
 from workflows.batches.loads import DOCUMENT_EVENT, DOCUMENT_EVENT_TYPES
 from workflows.batches.names import Timings
 from workflows.batches.runs import BatchAnswer
 from workflows.imports.messages import IMPORT_MESSAGE, DocumentType
 from workflows.imports.runs import Retry
+from workflows.jobs.runs import JobRequest
 from workflows.shared.contracts import WireContract
 from workflows.shared.declared_types import PeopleType
+from workflows.shared.errands import ErrandInput
 from workflows.spreadsheets.runs import RowCounts
 
 ROOT = Path(__file__).parents[2]
@@ -156,12 +162,38 @@ def test_times_of_a_batch_are_those_of_its_contract() -> None:
 def test_what_the_temporal_cli_sends_to_batches_can_be_decoded() -> None:
     (block,) = [block for block in _blocks(BATCHES, "sh") if "temporal workflow" in block]
     reported = re.findall(r"--name (\w+) +--input '(.+)'$", block.replace("\\\n", ""), re.MULTILINE)
-    assert {name for name, _ in reported} == {"retry", "skip", "fail", "take"}
-    for name, text in reported:
-        if name == "take":
-            CASE_EVENT.validate_json(text)
-        else:
-            assert BatchAnswer.model_validate_json(text).by == "ann"
+    assert {name for name, _ in reported} == {"retry", "skip", "fail"}
+    for _, text in reported:
+        assert BatchAnswer.model_validate_json(text).by == "ann"
+
+
+_ARGUMENTS: Final[Mapping[tuple[str, str], Callable[[Any], object]]] = {
+    ("imports", "start"): lambda given: read_message(json.dumps(given).encode(), {}),
+    ("spreadsheets", "start"): StoredUpload.model_validate,
+    ("batches", "start"): CASE_EVENT.validate_python,
+    ("jobs", "start"): JobRequest.model_validate,
+    ("jobs", "restart"): Restart.model_validate,
+}
+"""What reads the arguments of an errand, by task queue and kind."""
+
+
+def test_errands_of_the_docs_are_done_by_workers() -> None:
+    blocks = [
+        block
+        for page in PAGES
+        for block in _blocks(page.read_text(), "sh")
+        if "--type Errand" in block
+    ]
+    text = "\n".join(blocks).replace("\\\n", "")
+    found = re.findall(r"--type Errand --task-queue (\w+)[^']*--input '([^']+)'", text)
+    seen: set[tuple[str, str]] = set()
+    for queue, given in found:
+        errand = ErrandInput.model_validate_json(given)
+        [pipeline] = [each for each in PIPELINES if each.task_queue == queue]
+        assert errand.kind in pipeline.errands
+        _ARGUMENTS[queue, errand.kind](errand.arguments)
+        seen.add((queue, errand.kind))
+    assert seen == _ARGUMENTS.keys()
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda value: "".join(value)[:60])

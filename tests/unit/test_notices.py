@@ -153,7 +153,7 @@ def test_a_notice_of_a_file_is_named_after_it_and_its_id_is_quoted_for_the_shell
     id = IDS["spreadsheets"]
     named = composer().compose(an_order(id, about={"filename": "a\nb.xlsx"}))
     assert named.title == "Spreadsheet a b.xlsx"
-    assert named.link == f"https://docflow.example.org/imports/{id.partition('/')[2]}"
+    assert named.link == f"https://docflow.example.org/uploads/{id.partition('/')[2]}"
     outage = composer().compose(an_order(outage_id(Dependency.DATABASE), NotificationKind.OUTAGE))
     assert (outage.pipeline, outage.title) == ("outages", "Outage: database")
     assert outage.link == (

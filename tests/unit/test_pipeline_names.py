@@ -56,7 +56,6 @@ OWN: Mapping[str, str] = {
     "workers/transfers/bridge.py": "transfers",
     "benchmarks/peers": "imports",
     "benchmarks/status": "imports",
-    "benchmarks/status/reading.py": "jobs",
 }
 """File or folder that is named after its technology to the one pipeline that it serves."""
 
@@ -71,8 +70,6 @@ IMPORTS: Mapping[tuple[str, str], str] = {
     ("adapters/ports/documents.py", "workflows.batches"): "what is read of a file, and stored",
     ("adapters/database/records.py", "adapters.ports.batches"): "leases are theirs alone",
     ("adapters/temporal.py", "workflows.batches"): "open runs of a batch",
-    ("benchmarks/status/reading.py", "activities.transfers"): _ROWS,
-    ("benchmarks/status/reading.py", "workflows.transfers"): _ROWS,
     ("stack/demo/run.py", "workflows.batches"): _DEMO,
     ("stack/demo/run.py", "workflows.imports"): _DEMO,
     ("stack/demo/run.py", "stack.demo.batches"): _DEMO,
@@ -110,13 +107,11 @@ TEXTS: Mapping[tuple[str, str], str] = {
     ("workers/shared/cli/answers.py", "batch/"): _EXAMPLE,
     ("workers/shared/cli/runs.py", "batch/"): _EXAMPLE,
     ("workers/transfers/route_commands.py", "docflow route add jobs"): _QUEUE,
-    ("workers/transfers/route_commands.py", "docflow route disable jobs"): _QUEUE,
-    ("workers/transfers/route_commands.py", "docflow route enable jobs"): _QUEUE,
+    ("workers/transfers/route_commands.py", "docflow route change jobs"): _QUEUE,
     ("workers/transfers/route_commands.py", "docflow route remove jobs"): _QUEUE,
     ("workers/shared/cli/runs.py", "docflow list --pipeline batches"): _EXAMPLE,
     ("workers/shared/cli/runs.py", "import/"): _EXAMPLE,
     ("workers/spreadsheets/api.py", "imports"): "a tag of the published HTTP API",
-    ("workers/batches/register.py", "jobs"): "the former name of a bridge",
     ("workers/shared/services/bodies.py", "docflow imports"): "a verb",
     ("workers/shared/settings/common.py", "imports"): _CONTAINER,
     ("workers/spreadsheets/pages/import_pages.py", "imports.html"): "a template",
@@ -125,7 +120,6 @@ TEXTS: Mapping[tuple[str, str], str] = {
 """File and text to the reason for which a pipeline may be named in it."""
 
 BORROWED: Mapping[tuple[str, str], str] = {
-    ("benchmarks/status/__main__.py", "benchmarks/status/reading.py"): _ROWS,
     ("workers/transfers/resources.py", "adapters/aws"): "partners have their secrets in AWS too",
 }
 """File, and what serves another pipeline (`OWN`), to the reason for which it may import that."""

@@ -312,7 +312,7 @@ async def test_a_browser_is_shown_a_page_by_a_gateway_that_is_not_ready() -> Non
     async with httpx.AsyncClient(
         transport=transport, base_url="http://gateway", headers=headers
     ) as client:
-        refused = await client.get("/imports")
+        refused = await client.get("/uploads")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         assert "docflow startet gerade." in refused.text and "shelf" not in refused.text
         assert "default-src 'none'" in refused.headers["content-security-policy"]

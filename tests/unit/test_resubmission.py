@@ -114,7 +114,7 @@ def test_a_document_of_a_batch_is_sent_by_its_publisher() -> None:
     installation.environment["DOCFLOW_BATCH_PREFIX"] = "site"
     says = refused(installation)
     assert "docflow sends no messages to queue 'site_doc_loader_7_3'" in says
-    assert "docflow batch redrive CASE BATCH" in says
+    assert "docflow batch redrive CASE/BATCH" in says
 
 
 @pytest.mark.parametrize("setting", ["DOCFLOW_CASE_EVENTS_QUEUE_URL", "DOCFLOW_JOBS_QUEUE_URL"])

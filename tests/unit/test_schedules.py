@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 import pytest_asyncio
+from cryptography.fernet import Fernet
 from temporalio import workflow
 from temporalio.client import (
     Client,
@@ -26,11 +27,18 @@ from workers import catalogue
 from workers.shared.declared_schedules import Declared, daily, every
 from workers.shared.errors import TemporalUnreachable
 from workers.shared.plugin import docflow_plugin
-from workers.shared.register import Pipeline
-from workers.shared.schedules import Change, declared_schedules, look, reconcile
+from workers.shared.register import Pipeline, recognise
+from workers.shared.schedules import (
+    Change,
+    declared_schedules,
+    delete_undeclared,
+    look,
+    reconcile,
+)
 from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.shared import attributes
 from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER, RowRetentionInput, RunSweepInput
+from workflows.shared.run_webhooks import SCHEDULE
 from workflows.spreadsheets.runs import RetentionInput
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -55,7 +63,7 @@ async def client(server: Client) -> AsyncIterator[Client]:
     """The server's client; no schedule is left behind."""
     yield server
     # Listing lags behind, so that what was made is named.
-    for id in (*TABLE, *declared_schedules(), "theirs"):
+    for id in (*TABLE, *declared_schedules(), SCHEDULE, "theirs"):
         try:
             await server.get_schedule_handle(id).delete()
         except RPCError as error:
@@ -199,6 +207,18 @@ async def test_old_rows_of_a_pipeline_that_keeps_some_are_removed_every_night(
     run = pipeline.recognise(f"schedule/{pipeline.retention_id}-2026-11-22T04:00:00Z")
     assert run is not None
     assert (run.kind.workflow, run.kind.scheduled) == (ROW_RETENTION, True)
+
+
+async def test_receivers_are_looked_for_if_a_key_is_set_and_kept_without(client: Client) -> None:
+    environment = {"DOCFLOW_WEBHOOK_KEY": Fernet.generate_key().decode()}
+    declared = declared_schedules(environment=environment)[SCHEDULE]
+    table = {SCHEDULE: declared}
+    assert declared.at == every(1) and SCHEDULE not in declared_schedules(environment={"A": "b"})
+    assert await reconcile(client, [declared.pipeline], table) == {SCHEDULE: Change.CREATED}
+    run = recognise(catalogue.PIPELINES, f"schedule/{SCHEDULE}-2026-11-22T04:00:00Z")
+    assert run is not None and run.pipeline.name == declared.pipeline
+    # A machine without the key, where somebody reconciles, takes it from nobody.
+    assert SCHEDULE not in await delete_undeclared(client, [declared.pipeline], {"A": "b"})
 
 
 async def test_every_schedule_starts_a_workflow_of_its_pipeline_with_its_input() -> None:

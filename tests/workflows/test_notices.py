@@ -326,7 +326,7 @@ async def test_a_batch_that_leaves_dead_letters_behind_needs_a_person(runs: Runs
         (reported,) = await sent(script, 1)
     assert (reported.kind, reported.state) == ("needs-you", "complete")
     assert "1 dead letters are kept" in reported.reason
-    assert [step.command for step in reported.steps] == ["docflow batch redrive 41 1"]
+    assert [step.command for step in reported.steps] == ["docflow batch redrive 41/1"]
 
 
 async def test_a_sweep_that_ends_as_the_one_before_is_not_notified_again(runs: Runs) -> None:

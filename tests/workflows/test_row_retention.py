@@ -1,4 +1,4 @@
-"""`docflow clean` has workers remove what is no longer kept, and says what they removed."""
+"""`docflow db clean` has workers remove what is no longer kept, and says what they removed."""
 
 import json
 from typing import Any
@@ -29,8 +29,8 @@ async def test_clean_removes_what_is_due(
             monkeypatch.delenv(pipeline.enabled_by, raising=False)
     script = scripted(RowRemoval, results={"remove_old": RowRetentionResult(kinds=KINDS)})
     async with run_worker(TASK_QUEUE, [RowRetention], script.activities()):
-        said = await run_docflow_in_thread("clean", "--dry-run")
-        done = await run_docflow_in_thread("clean", "--json")
+        said = await run_docflow_in_thread("db", "clean", "--dry-run")
+        done = await run_docflow_in_thread("db", "clean", "--json")
     assert (said.exit_code, done.exit_code) == (0, 0), said.output + done.output
     assert "12,345 or more" in said.stdout and "365 days" in said.stdout
     assert "ever" in said.stdout and "would be removed" in said.stdout

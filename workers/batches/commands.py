@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
@@ -36,8 +36,34 @@ app = typer.Typer(
 CaseArgument = Annotated[
     int, typer.Argument(metavar="CASE", min=1, max=LARGEST_ID, help="Number of the case.")
 ]
+
+
+class Batch(NamedTuple):
+    """A batch, as a command names it."""
+
+    case: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.case}/{self.number}"
+
+
+def _read_batch(given: str) -> Batch:
+    """Return the batch of CASE/BATCH, or of the id of its run."""
+    case, _, batch = given.strip().removeprefix("batch/").partition("/")
+    numbers = [int(each) for each in (case, batch) if each.isdecimal()]
+    if len(numbers) < 2 or not all(1 <= each <= LARGEST_ID for each in numbers):
+        stop(UsageError(f"{given!r} is no batch; write CASE/BATCH, for example 7/1"))
+    return Batch(*numbers)
+
+
 BatchArgument = Annotated[
-    int, typer.Argument(metavar="BATCH", min=1, max=LARGEST_ID, help="Number of the batch.")
+    Batch,
+    typer.Argument(
+        metavar="CASE/BATCH",
+        parser=_read_batch,
+        help="Number of the case and of the batch, for example 7/1; or the id of its run.",
+    ),
 ]
 _ONE: Final = "/api/v1/batches/{}/{}"
 _CONCURRENCY: Final = "/api/v1/cases/{}/concurrency"
@@ -60,7 +86,9 @@ def list_batches(
     case: Annotated[
         int | None, typer.Option(min=1, max=LARGEST_ID, metavar="CASE", help="Only of this one.")
     ] = None,
-    status: Annotated[LoaderStatus | None, typer.Option(help="Only those of this status.")] = None,
+    status: Annotated[
+        LoaderStatus | None, typer.Option("--state", help="Only those in this state.")
+    ] = None,
     limit: LimitOption = 50,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -83,7 +111,7 @@ def list_batches(
         "what to know": "reason",
     }
     numbers = ("case", "batch", *_COUNTS, "dead letters")
-    nothing = "no batches; `docflow batch start CASE BATCH` starts one"
+    nothing = "no batches; `docflow batch start CASE/BATCH` starts one"
     show_list(found, output, columns, name="id", nothing=nothing, numbers=numbers)
     if len(found) == limit and output is Output.TABLE:
         typer.echo(f"the newest {limit}; --limit shows more", err=True)
@@ -92,20 +120,48 @@ def list_batches(
 @app.command()
 def show(
     context: typer.Context,
-    case: CaseArgument,
     batch: BatchArgument,
+    part: Annotated[
+        Literal["documents", "dead-letters", "resources"] | None,
+        typer.Argument(
+            metavar="PART",
+            help="documents: where each stands; dead-letters: messages that could not be loaded, "
+            "in the queue or recorded as failed; resources: what exists on AWS right now.",
+        ),
+    ] = None,
+    state: Annotated[
+        DocumentState | None,
+        typer.Option(help="Only documents in this state; `failed` with the reasons."),
+    ] = None,
+    limit: LimitOption = 100,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one batch in full.
+    """Show one batch in full, or a part of it.
 
     Status, documents, phase of its run, its resources, its queues over the last looks.
 
     \b
-    Example:
-      docflow batch show 7 1
+    Examples:
+      docflow batch show 7/1
+      docflow batch show 7/1 documents --state failed
+      docflow batch show 7/1 dead-letters
+      docflow batch show 7/1 resources
     """
+    if state is not None and part != "documents":
+        stop(UsageError("--state goes with documents"))
+    if part == "documents":
+        _documents(context, batch, state, limit, output)
+    elif part == "dead-letters":
+        _dead_letters(context, batch, limit, output)
+    elif part == "resources":
+        _resources(context, batch, output)
+    else:
+        _batch(context, batch, output)
+
+
+def _batch(context: typer.Context, batch: Batch, output: Output) -> None:
     with gateway(context) as connection:
-        found = ask(connection, "GET", _ONE, case, batch)
+        found = ask(connection, "GET", _ONE, *batch)
     if output is Output.TABLE and found["problem"]:
         typer.echo(one_line(f"docflow: {found['problem']}"), err=True)
     rows: Mapping[str, Column] = {
@@ -169,7 +225,6 @@ def _time(what: str, *, least: int = 0, most: int = 30 * _DAY) -> typer.models.O
 @app.command()
 def start(
     context: typer.Context,
-    case: CaseArgument,
     batch: BatchArgument,
     settle: Annotated[
         int | None, _time("Between `finish` and the first look at the queues.")
@@ -184,7 +239,9 @@ def start(
     ] = None,
     stuck_after: Annotated[int | None, _time("How long it may delay its case.")] = None,
     delivery: Annotated[int | None, _time("How long a filter policy may take to work.")] = None,
-    end: Annotated[int | None, _time("How long `end` may take before a person is asked.")] = None,
+    end: Annotated[
+        int | None, _time("How long `finish --end` may take before a person is asked.")
+    ] = None,
     patience: Annotated[int | None, _time("How long a failed step waits for a person.")] = None,
     slow_after: Annotated[
         int | None, _time("How long it may load, or drain, before people are asked to look.")
@@ -195,8 +252,8 @@ def start(
 
     \b
     Examples:
-      docflow batch start 7 1
-      docflow batch start 7 2 --settle 5 --poll 30 --max-redrives 3
+      docflow batch start 7/1
+      docflow batch start 7/2 --settle 5 --poll 30 --max-redrives 3
     """
     times = {
         "settle": settle,
@@ -211,49 +268,43 @@ def start(
         "slow_after": slow_after,
     }
     given = {name: value for name, value in times.items() if value is not None}
-    _send(context, "start", case, batch, output, timings=given)
+    _send(context, "start", batch, output, timings=given)
 
 
 @app.command()
 def finish(
     context: typer.Context,
-    case: CaseArgument,
     batch: BatchArgument,
     documents: Annotated[
         int | None, typer.Option(min=0, max=LARGEST_ID, help="How many there are, to be checked.")
     ] = None,
+    end: Annotated[
+        bool,
+        typer.Option(
+            "--end", help="What follows the loading is done too, as BATCH_END_FINISHED says."
+        ),
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Report that all documents of a batch have been sent, as JOB_FINISHED does.
 
     \b
     Examples:
-      docflow batch finish 7 1
-      docflow batch finish 7 1 --documents 1200
+      docflow batch finish 7/1
+      docflow batch finish 7/1 --documents 1200
+      docflow batch finish 7/1 --end
     """
-    _send(context, "finish", case, batch, output, documents=documents)
-
-
-@app.command()
-def end(
-    context: typer.Context,
-    case: CaseArgument,
-    batch: BatchArgument,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Report that what follows the loading is done, as BATCH_END_FINISHED does.
-
-    \b
-    Example:
-      docflow batch end 7 1
-    """
-    _send(context, "end", case, batch, output)
+    if end and documents is not None:
+        stop(UsageError("--documents and --end do not go together"))
+    if end:
+        _send(context, "end", batch, output)
+    else:
+        _send(context, "finish", batch, output, documents=documents)
 
 
 @app.command()
 def cancel(
     context: typer.Context,
-    case: CaseArgument,
     batch: BatchArgument,
     partial: Annotated[
         bool, typer.Option("--partial", help="Load what was sent, take nothing more in.")
@@ -265,17 +316,16 @@ def cancel(
 
     \b
     Examples:
-      docflow batch cancel 7 1
-      docflow batch cancel 7 1 --partial --reason "the case was closed"
+      docflow batch cancel 7/1
+      docflow batch cancel 7/1 --partial --reason "the case was closed"
     """
     mode = CancelMode.PARTIAL if partial else CancelMode.FULL
-    _send(context, "cancel", case, batch, output, mode=mode, reason=reason)
+    _send(context, "cancel", batch, output, mode=mode, reason=reason)
 
 
 @app.command()
 def redrive(
     context: typer.Context,
-    case: CaseArgument,
     batch: BatchArgument,
     with_failed: Annotated[
         bool,
@@ -290,27 +340,25 @@ def redrive(
 
     \b
     Examples:
-      docflow batch redrive 7 1
-      docflow batch redrive 7 1 --with-failed
+      docflow batch redrive 7/1
+      docflow batch redrive 7/1 --with-failed
     """
-    done = _send(context, "redrive", case, batch, output, with_failed=with_failed)
+    done = _send(context, "redrive", batch, output, with_failed=with_failed)
     if lost := done["without_message"]:
         typer.echo(
             f"docflow: {lost:,} failed documents have no message to try again; have them sent once "
-            f"more (`docflow batch documents {case} {batch} --state failed`)",
+            f"more (`docflow batch show {batch} documents --state failed`)",
             err=True,
         )
 
 
-def _send(
-    context: typer.Context, verb: str, case: int, batch: int, output: Output, **body: Any
-) -> Item:
+def _send(context: typer.Context, verb: str, batch: Batch, output: Output, **body: Any) -> Item:
     """Deliver an event to a case; what was accepted."""
     with gateway(context) as connection:
-        done = ask(connection, "POST", f"{_ONE}/{verb}", case, batch, body=body)
+        done = ask(connection, "POST", f"{_ONE}/{verb}", *batch, body=body)
     if output is Output.TABLE:
-        shown = f"see `docflow batch show {case} {batch}`"
-        typer.echo(f"{done['event']} of batch {batch} of case {case} accepted; {shown}")
+        shown = f"see `docflow batch show {batch}`"
+        typer.echo(f"{done['event']} of batch {batch} accepted; {shown}")
     else:
         show_one(done, output, {}, name="id")
     return done
@@ -341,25 +389,14 @@ def expect(
         show_one(done, output, {}, name=lambda done: "\n".join(map(str, done["batches"])))
 
 
-@app.command()
-def documents(
+def _documents(
     context: typer.Context,
-    case: CaseArgument,
-    batch: BatchArgument,
-    state: Annotated[
-        DocumentState | None, typer.Option(help="Only those; `failed` with the reasons.")
-    ] = None,
-    limit: LimitOption = 100,
-    output: OutputOption = Output.TABLE,
+    batch: Batch,
+    state: DocumentState | None,
+    limit: int,
+    output: Output,
 ) -> None:
-    """List the documents of a batch: where each stands, and why those failed that did.
-
-    \b
-    Examples:
-      docflow batch documents 7 1
-      docflow batch documents 7 1 --state failed
-    """
-    path = f"{_ONE.format(case, batch)}/documents"
+    path = f"{_ONE.format(*batch)}/documents"
     with gateway(context) as connection:
         found = listed(connection, path, limit, state=state)
     columns: Mapping[str, Column] = {
@@ -369,31 +406,17 @@ def documents(
         "changed": "updated_at",
         "what to know": _remark,
     }
-    nothing = f"no {state.value + ' ' if state else ''}documents of batch {batch} of case {case}"
+    nothing = f"no {state.value + ' ' if state else ''}documents of batch {batch}"
     show_list(found, output, columns, name="document_id", nothing=nothing)
     if len(found) == limit and output is Output.TABLE:
         typer.echo(f"the first {limit}; --limit shows more", err=True)
 
 
-@app.command("dead-letters")
-def dead_letters(
-    context: typer.Context,
-    case: CaseArgument,
-    batch: BatchArgument,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Show at most so many.")] = 100,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """List messages of a batch that could not be loaded, with the reasons.
-
-    Those in its dead-letter queue, which stay there, and those that were recorded as failed.
-
-    \b
-    Example:
-      docflow batch dead-letters 7 1
-    """
+def _dead_letters(context: typer.Context, batch: Batch, limit: int, output: Output) -> None:
     with gateway(context) as connection:
         path = f"{_ONE}/failed-messages"
-        found = ask(connection, "GET", path, case, batch, query={"limit": limit})["items"]
+        query = {"limit": min(limit, _DEAD_LETTERS)}
+        found = ask(connection, "GET", path, *batch, query=query)["items"]
     columns: Mapping[str, Column] = {
         "where": "where",
         "document": "document_id",
@@ -401,30 +424,20 @@ def dead_letters(
         "since": "at",
         "reason": "reason",
     }
-    nothing = f"every message of batch {batch} of case {case} is loaded, or being loaded"
+    nothing = f"every message of batch {batch} is loaded, or being loaded"
     show_list(found, output, columns, name="document_id", nothing=nothing)
     if found and output is Output.TABLE:
-        typer.echo(f"`docflow batch redrive {case} {batch} --with-failed` tries them again")
+        typer.echo(f"`docflow batch redrive {batch} --with-failed` tries them again")
 
 
 _BEGINNING: Final = 80
+_DEAD_LETTERS: Final = 200
+"""What a look into the queue shows at most."""
 
 
-@app.command()
-def resources(
-    context: typer.Context,
-    case: CaseArgument,
-    batch: BatchArgument,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Show what exists of a batch on AWS right now: how old it is, what it costs by, whose it is.
-
-    \b
-    Example:
-      docflow batch resources 7 1
-    """
+def _resources(context: typer.Context, batch: Batch, output: Output) -> None:
     with gateway(context) as connection:
-        there = ask(connection, "GET", f"{_ONE}/resources", case, batch)
+        there = ask(connection, "GET", f"{_ONE}/resources", *batch)
     if output is not Output.TABLE:
         names = "\n".join(each["name"] for each in there["resources"])
         show_one(there, output, {}, name=lambda there: names)

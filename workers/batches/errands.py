@@ -1,15 +1,19 @@
 """What people ask of the workers of batches, because only these have the keys of the cloud."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from activities.batches.provisioning import BatchOrphans
 from activities.batches.records import ExistingResource, ExistingResources
+from workers.batches.messages import read_case_event
 from workers.batches.resources import BatchResources
-from workers.batches.service import beginning_of, unloaded
+from workers.batches.service import BatchRuns, beginning_of, refuse_in_vain, unloaded
+from workers.batches.settings import read_timings
 from workers.shared.register import Context
-from workers.shared.services.errors import NotFound
+from workers.shared.services.bodies import RefusedMessage
+from workers.shared.services.errors import InvalidRequest, NotFound
 from workflows.batches.names import BatchKey, names_of
 from workflows.batches.runs import SweepInput
 from workflows.batches.validation import FoundResource, is_strange, is_young, remaining_dlq
@@ -60,13 +64,32 @@ def _claim(
     if alone is not None and alone.details.get("messages") != "0":
         return (
             "kept",
-            f"kept for its dead letters: `docflow batch redrive {key.case_id} {key.batch_id}`",
+            f"kept for its dead letters: `docflow batch redrive {key.case_id}/{key.batch_id}`",
         )
     grace = SweepInput().grace
     if is_young(found, now, timedelta(seconds=grace)):
         soon = f"the sweeper removes it when it is {grace // 60} min old"
         return "orphaned", f"orphaned: no run of {key} is open; {soon}"
     return "orphaned", f"orphaned: no run of {key} is open; the sweeper removes it"
+
+
+async def start(context: Context, own: BatchResources, given: Mapping[str, Any], by: str) -> Any:
+    """Deliver an event to its case, as the queue of case events does.
+
+    Raises:
+        InvalidRequest: It is no event.
+        NotFound: There is no such batch.
+        WrongState: It would change nothing.
+        TemporalUnavailable: The case has not accepted it.
+    """
+    try:
+        event = read_case_event(json.dumps(given).encode())
+    except RefusedMessage as refused:
+        raise InvalidRequest(refused.description) from refused
+    runs = BatchRuns(context.client, context.environment)
+    await refuse_in_vain(runs, own.store, event)
+    case = await runs.send(event, read_timings(context.environment))
+    return {"id": event.key.workflow_id, "case": case, "event": event.event_type}
 
 
 async def resources(

@@ -4,50 +4,76 @@ from collections.abc import Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
-from workers.shared.text import Label
+from workers.shared.text import N_, Label
 from workflows.batches.loads import DocumentState
-from workflows.batches.names import LoaderStatus, ResourceState
+from workflows.batches.names import LoaderStatus, Phase, Resource, ResourceState
 from workflows.batches.runs import BatchStatus, WaitingBatch, outcome_of
 
 if TYPE_CHECKING:
     from activities.batches.records import BatchView, DocumentView
 
 BATCHES: Final[Mapping[LoaderStatus, Label]] = {
-    LoaderStatus.WAITING: Label("Waits"),
-    LoaderStatus.PROCESSING: Label("Loading", "info"),
-    LoaderStatus.COMPLETE: Label("Complete", "good"),
-    LoaderStatus.INCOMPLETE: Label("Incomplete", "bad"),
-    LoaderStatus.CANCELLED: Label("Cancelled"),
-    LoaderStatus.FAILED: Label("Failed", "bad"),
-    LoaderStatus.SKIPPED: Label("Passed over"),
-    LoaderStatus.TERMINATED: Label("Terminated", "bad"),
+    LoaderStatus.WAITING: Label(N_("Waits")),
+    LoaderStatus.PROCESSING: Label(N_("Loading"), "info"),
+    LoaderStatus.COMPLETE: Label(N_("Complete"), "good"),
+    LoaderStatus.INCOMPLETE: Label(N_("Incomplete"), "bad"),
+    LoaderStatus.CANCELLED: Label(N_("Cancelled")),
+    LoaderStatus.FAILED: Label(N_("Failed"), "bad"),
+    LoaderStatus.SKIPPED: Label(N_("Passed over")),
+    LoaderStatus.TERMINATED: Label(N_("Terminated"), "bad"),
 }
 DOCUMENTS: Final[Mapping[DocumentState, Label]] = {
-    DocumentState.LOADING: Label("Loading", "info"),
-    DocumentState.LOADED: Label("Loaded", "good"),
-    DocumentState.DUPLICATE: Label("Duplicate"),
-    DocumentState.SUPERSEDED: Label("Superseded"),
-    DocumentState.FAILED: Label("Failed", "bad"),
-    DocumentState.TERMINATED: Label("Terminated", "bad"),
-    DocumentState.CANCELLED: Label("Cancelled", "warn"),
+    DocumentState.LOADING: Label(N_("Loading"), "info"),
+    DocumentState.LOADED: Label(N_("Loaded"), "good"),
+    DocumentState.DUPLICATE: Label(N_("Duplicate")),
+    DocumentState.SUPERSEDED: Label(N_("Superseded")),
+    DocumentState.FAILED: Label(N_("Failed"), "bad"),
+    DocumentState.TERMINATED: Label(N_("Terminated"), "bad"),
+    DocumentState.CANCELLED: Label(N_("Cancelled"), "warn"),
 }
 RESOURCES: Final[Mapping[ResourceState, Label]] = {
-    ResourceState.CREATING: Label("Being made", "info"),
-    ResourceState.READY: Label("Ready", "good"),
-    ResourceState.DELETING: Label("Being removed", "info"),
-    ResourceState.GONE: Label("Removed"),
-    ResourceState.KEPT: Label("Kept", "warn"),
-    ResourceState.LEFT: Label("Left behind", "bad"),
+    ResourceState.CREATING: Label(N_("Being made"), "info"),
+    ResourceState.READY: Label(N_("Ready"), "good"),
+    ResourceState.DELETING: Label(N_("Being removed"), "info"),
+    ResourceState.GONE: Label(N_("Removed")),
+    ResourceState.KEPT: Label(N_("Kept"), "warn"),
+    ResourceState.LEFT: Label(N_("Left behind"), "bad"),
+}
+
+
+PHASES: Final[Mapping[Phase, str]] = {
+    Phase.VALIDATING: N_("checking whether it may begin"),
+    Phase.BLOCKED: N_("waiting for another batch"),
+    Phase.PROVISIONING: N_("making its resources"),
+    Phase.LOADING: N_("loading documents"),
+    Phase.DRAINING: N_("emptying its queues"),
+    Phase.REDRIVING: N_("trying dead letters again"),
+    Phase.ENDING: N_("ending"),
+    Phase.TEARING_DOWN: N_("removing its resources"),
+    Phase.PARKED: N_("waiting for a person"),
+    Phase.DONE: N_("done"),
+}
+PARTS: Final[Mapping[Resource, str]] = {
+    Resource.QUEUE: N_("queue"),
+    Resource.DEAD_LETTERS: N_("dead-letter queue"),
+    Resource.REDRIVE_POLICY: N_("redrive policy"),
+    Resource.QUEUE_POLICY: N_("queue policy"),
+    Resource.SUBSCRIPTION: N_("subscription"),
+    Resource.PERMISSIONS: N_("permissions"),
+    Resource.FUNCTION: N_("function"),
+    Resource.DELIVERY: N_("proof of delivery"),
+    Resource.MAPPING: N_("event source mapping"),
+    Resource.CONCURRENCY: N_("reserved concurrency"),
 }
 
 
 def turn(batch: WaitingBatch) -> str:
     """Where a batch that is not done stands, for those that wait for it."""
     if batch.status is LoaderStatus.PROCESSING:
-        return "is loading"
+        return N_("is loading")
     if batch.purpose is None:
-        return "is not started"
-    return "waits for its own turn"
+        return N_("is not started")
+    return N_("waits for its own turn")
 
 
 _S = LoaderStatus

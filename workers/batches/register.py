@@ -296,7 +296,6 @@ BATCHES = Pipeline(
             "their cases.",
             settings=_case_event_settings,
             run="workers.batches.bridges:receive_case_events",
-            former_names=("jobs",),
             requirements="workers.batches.setup:case_event_requirements",
             resubmission=Resubmission(
                 setting="DOCFLOW_CASE_EVENTS_QUEUE_URL",
@@ -317,7 +316,7 @@ BATCHES = Pipeline(
                 queue=lambda environment: f"{_prefix(environment)}_doc_loader_CASE_BATCH",
                 owns=_is_of_a_batch,
                 instead="have its publisher send the corrected message, under a document id of its "
-                "own; `docflow batch redrive CASE BATCH` tries the dead letters of a batch again",
+                "own; `docflow batch redrive CASE/BATCH` tries the dead letters of a batch again",
             ),
         ),
     ),
@@ -325,6 +324,7 @@ BATCHES = Pipeline(
     requirements="workers.batches.setup:worker_requirements",
     naming="batch/CASE/BATCH, case/CASE or load/CASE/BATCH/DOCUMENT",
     errands={
+        "start": "workers.batches.errands:start",
         "batch-resources": "workers.batches.errands:resources",
         "batch-failed-messages": "workers.batches.errands:failed_messages",
     },

@@ -333,14 +333,12 @@ async def end_batch(service: Batches, who: Who, case: Case, batch: Batch) -> Acc
 async def cancel_batch(
     service: Batches,
     who: Who,
-    act: TheAct,
     case: Case,
     batch: Batch,
     body: Annotated[CancelBody | None, Body()] = None,
 ) -> Accepted:
     """Cancel a batch, as IMPORT_CANCELLED does; what was built for it is removed."""
     asked = body or CancelBody()
-    act.reason = asked.reason
     event = ImportCancelled(
         case_id=case, batch_id=batch, mode=asked.mode, reason=asked.reason, by=who.subject
     )

@@ -100,6 +100,10 @@ _BODY: Final[dict[str, Any]] = {
                         "file": {"type": "string", "format": "binary"},
                     },
                 },
+                "example": {
+                    "message": '{"document_type": "equipment", "project_id": "P1"}',
+                    "file": "list.xlsx",
+                },
             },
         },
     }
@@ -129,7 +133,7 @@ async def submit_document(
         Header(
             min_length=1,
             max_length=255,
-            description="A second request with this key starts nothing; its file is not compared.",
+            description="A second request with this key starts nothing; its file must be the same.",
         ),
     ] = None,
 ) -> AcceptedDocument:
@@ -185,7 +189,12 @@ def _message(raw: bytes) -> Mapping[str, Any]:
                             },
                             "file": {"type": "string", "format": "binary"},
                         },
-                    }
+                    },
+                    "example": {
+                        "id": "import/P1/list-7",
+                        "map": '{"Daily rate": "rate"}',
+                        "file": "list-corrected.xlsx",
+                    },
                 }
             },
         }
@@ -240,7 +249,7 @@ def changes_of(fields: Mapping[str, str]) -> Mapping[str, Any]:
         name: text for field, name in _CHANGES.items() if (text := fields.get(field, "").strip())
     }
     if text := fields.get("map", "").strip():
-        changes["map"] = _read_map(text)
+        changes["map"] = read_map(text)
     if text := fields.get("changes", "").strip():
         changes = {**_object("changes", text), **changes}
     return changes
@@ -256,7 +265,12 @@ def _object(name: str, text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _read_map(text: str) -> Mapping[str, str]:
+def read_map(text: str) -> Mapping[str, str]:
+    """What a form says that headers mean, as JSON.
+
+    Raises:
+        Refused: It is not a JSON object of texts.
+    """
     pairs = _object("map", text)
     if not all(isinstance(value, str) for value in pairs.values()):
         raise Refused("map has to be an object of headers and fields")

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from workers.imports.drafts import build_message, changed, new_task_id
-from workers.imports.service import file_fields
 from workers.shared.cli.answers import (
     DateOrderOption,
     DecimalOption,
@@ -26,7 +24,7 @@ from workers.shared.cli.answers import (
     pairs_of,
 )
 from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import ExitCode, UsageError, failures_in_one_line, run
+from workers.shared.cli.errors import CommandError, ExitCode, UsageError, failures_in_one_line, run
 from workers.shared.cli.following import follow
 from workers.shared.cli.output import console, output_file, problems_table
 from workers.shared.cli.progress import sent
@@ -245,6 +243,8 @@ def _order(
     given: Mapping[str, Any],
     changes: Mapping[str, Any],
 ) -> tuple[ImportMessage, Path | None]:
+    from workers.imports.drafts import build_message, changed, new_task_id
+
     task = task or new_task_id(document_type, datetime.now(UTC))
     return changed(build_message(document_type, project, task, file, given), changes), file
 
@@ -252,6 +252,7 @@ def _order(
 def _send(connection: "Connection", message: ImportMessage, file: Path | None) -> Item:
     """Have an import started; its run."""
     from docflow.client.protocol import Request, new_key
+    from workers.imports.service import file_fields
 
     # The gateway names the file.
     own = {*file_fields(message.document_type)} if file is not None else set[str]()
@@ -324,3 +325,49 @@ def _as_item(message: ImportMessage, file: Path | None, found: "Rehearsal") -> I
         "parks": found.parks,
         "question": outcome.question and outcome.question.model_dump(),
     }
+
+
+@app.command()
+def undo(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="PROJECT/TASK", help="The import.")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Undo what an import that has ended changed in a table of yours.
+
+    Rows that were changed since stay as they are, and are listed.
+
+    Exit codes: 0 all rows are as they were, 1 some were changed since.
+
+    \b
+    Example:
+      docflow import undo P1/tools-7
+    """
+    run(_undo(cli_context(context), name, output))
+
+
+async def _undo(cli: CliContext, name: str, output: Output) -> None:
+    from activities.imports.taken_back import taken_back
+    from adapters.ports.errors import Denied
+    from workers.imports.type_export import open_targets
+    from workflows.imports.runs import TaskKey
+
+    project, _, task = name.removeprefix("import/").partition("/")
+    if not task:
+        raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
+    async with cli.tables() as database, open_targets(cli, database) as targets:
+        try:
+            async with cli.noted(database, "import undo", f"{project}/{task}"):
+                done = await taken_back(database, targets, TaskKey(project, task))
+        except (RuleViolation, Denied) as error:
+            raise CommandError(str(error)) from error
+    conflicts = [(", ".join(map(str, key)), reason) for key, reason in done.conflicts]
+    if output is not Output.TABLE:
+        found = {"restored": done.restored, "conflicts": conflicts}
+        show_one(found, output, {}, name=lambda _: f"{project}/{task}")
+    else:
+        for key, reason in conflicts:
+            typer.echo(f"{key}: {reason}")
+        typer.echo(f"{done.restored:,} changes taken back, {len(conflicts):,} not")
+    if conflicts:
+        raise typer.Exit(ExitCode.FAILED)

@@ -140,6 +140,8 @@ def build_message(
     try:
         return checked(json.dumps(raw), IMPORT_MESSAGE)
     except ValidationError as error:
+        if any(each["loc"][-1:] == ("document_type",) for each in error.errors(include_url=False)):
+            raise UsageError(f"there is no type {document_type!r}") from None
         raise UsageError(f"{document_type}: {describe(error)}") from None
 
 

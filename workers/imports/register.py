@@ -19,6 +19,7 @@ from workflows.imports.messages import workflow_id
 from workflows.imports.runs import TASK_QUEUE, ImportState, ImportStatus, Retry, TaskKey
 from workflows.shared.contracts import Answer
 from workflows.shared.dependencies import WAITING, Dependency
+from workflows.shared.run_webhooks import RUN_WEBHOOKS, SCHEDULE, RunWebhooksInput
 
 if TYPE_CHECKING:
     from activities.shared.dependencies import NamedProbe
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from adapters.ports.records import OpenRows
     from workers.imports.resources import ImportResources
     from workers.imports.settings import BridgeSettings, WorkerSettings
+    from workers.shared.declared_schedules import Declared
     from workers.shared.resources import Resources
 
 
@@ -72,20 +74,25 @@ async def _kept_rows(common: "Resources") -> Sequence["KeptRows"]:
         old_rejected,
         old_resubmitted,
     )
-    from adapters.database.access import old_audit
+    from adapters.database.access import old_audit, old_upload_tokens
     from adapters.database.records import KeptRows
+    from adapters.database.run_webhooks import old_messages
     from adapters.database.runs import old_unbegun
+    from adapters.database.sessions import old_sessions
 
     database, keeps = common.database, common.keeps
     return (
         KeptRows("problems and reports of imports", keeps.import_problems, old_problems(database)),
         KeptRows("changes in tables of teams", keeps.import_problems, old_images(database)),
         KeptRows("status rows of imports", keeps.status, old_imports(database)),
-        # Of every queue: no installation does without a worker of imports.
+        # Of every queue, as those of webhooks are of every pipeline.
         KeptRows("rejected messages, sent again", keeps.resubmitted, old_resubmitted(database)),
         KeptRows("rejected messages, not sent again", keeps.status, old_rejected(database)),
         KeptRows("runs that never began", keeps.status, old_unbegun(database)),
+        KeptRows("messages of webhooks about runs", keeps.messages, old_messages(database)),
         KeptRows("entries of the audit", keeps.audit, old_audit(database)),
+        KeptRows("sessions and sign-in links", 1, old_sessions(database)),
+        KeptRows("expired upload tokens", keeps.audit, old_upload_tokens(database)),
         *await old_of_types(database),
     )
 
@@ -121,6 +128,31 @@ def activities(common: "Resources", own: "ImportResources") -> Sequence[object]:
     )
 
 
+def _schedules(environment: Mapping[str, str]) -> "Mapping[str, Declared] | None":
+    """The look for what receivers are told, of the runs of every pipeline; None: no key is set.
+
+    Raises:
+        SettingsError: The key is wrong.
+    """
+    from datetime import timedelta
+
+    from workers.shared.declared_schedules import Declared, every
+    from workers.shared.settings.webhooks import ReceiverSettings
+
+    if not ReceiverSettings.read(environment).secret_keys:
+        return None
+    look = Declared(
+        pipeline=TASK_QUEUE,
+        workflow=RUN_WEBHOOKS,
+        task_queue=TASK_QUEUE,
+        input=RunWebhooksInput(),
+        at=every(1),
+        # The next look finds whatever one that was missed would have found.
+        catch_up=timedelta(minutes=1),
+    )
+    return {SCHEDULE: look}
+
+
 def _bridge_settings(environment: Mapping[str, str]) -> "BridgeSettings":
     from workers.imports.settings import BridgeSettings, QueueSettings, RunSettings
     from workers.shared.settings.check import check_settings
@@ -146,7 +178,7 @@ def _row(key: TaskKey) -> RunRow:
 
 
 def _page(key: TaskKey) -> str:
-    return f"/documents?id={quote(workflow_id(key.project_id, key.task_id), safe='/')}"
+    return f"/runs/{quote(workflow_id(key.project_id, key.task_id), safe='/')}"
 
 
 def _pattern() -> re.Pattern[str]:
@@ -190,12 +222,20 @@ IMPORTS = Pipeline(
     open=_open,
     activities=activities,
     own_states=tuple(ImportState),
+    rejected_rows=("rejected",),
+    # No installation does without a worker of imports.
+    tells_of_runs=True,
     open_rows=_open_rows,
     named_probes=_named_probes,
     kept_rows=_kept_rows,
+    schedules_of_settings=_schedules,
     worker_help="Work on document imports.",
     optional=False,
-    errands=QUEUE_ERRANDS,
+    errands={
+        **QUEUE_ERRANDS,
+        "start": "workers.imports.errands:start",
+        "look": "workers.imports.errands:look",
+    },
     bridges=(
         Bridge(
             name="service-bus",

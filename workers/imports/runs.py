@@ -7,7 +7,8 @@ from temporalio.exceptions import ApplicationError
 
 from workers.shared.services.errors import TemporalUnavailable, WrongState
 from workers.shared.services.runs import TemporalRuns, temporal_errors
-from workflows.imports.runs import ImportResult, ImportStatus, Retry
+from workflows.imports.messages import ImportMessage
+from workflows.imports.runs import ImportInput, ImportResult, ImportStatus, Retry
 from workflows.shared.contracts import Answer
 
 PIPELINE: Final = "imports"
@@ -22,6 +23,14 @@ class ImportRuns(TemporalRuns):
             return await self.query(workflow_id, "status", ImportStatus)
         except TemporalUnavailable:
             return None
+
+    async def message(self, workflow_id: str) -> ImportMessage | None:
+        """The message of a run, as people have corrected it; None when there is no answer."""
+        try:
+            found = await self.query(workflow_id, "message", ImportInput)
+        except TemporalUnavailable:
+            return None
+        return None if found is None else found.message
 
     async def result(self, workflow_id: str) -> ImportResult:
         """The result of a closed run, failed ones included.

@@ -66,7 +66,9 @@ class RunAnswer:
     def as_contract(self) -> Retry | Answer:
         """As the run takes it, without the file."""
         if self.verb == "retry":
-            return Retry(message=self.message, changes=dict(self.changes), by=self.by)
+            return Retry(
+                message=self.message, changes=dict(self.changes), by=self.by, reason=self.reason
+            )
         return Answer(reason=self.reason, by=self.by)
 
 
@@ -212,6 +214,19 @@ class ImportService:
                 row = row.model_copy(update={"earlier": ended.earlier})
         now = status or await self._runs.status(run.workflow_id)
         return row if now is None else row.reported(now, run.kind.answers)
+
+    async def document(
+        self, who: Identity, id: str
+    ) -> tuple["ImportTaskRow | None", ImportMessage | None]:
+        """The row of an import, and its message as far as a worker answers.
+
+        Raises:
+            Forbidden: The caller is not an operator.
+            NotFound: There is no such import.
+        """
+        run = _run(who, id)
+        row = await self._tasks.get(run.key.project_id, run.key.task_id)
+        return row, await self._runs.message(run.workflow_id)
 
     async def answer(self, who: Identity, id: str, answer: RunAnswer) -> "ImportTaskRow":
         """Answer a run, in the name of the caller; the import afterwards.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.ports.blobs import Blobs
+from adapters.ports.errors import BlobNotFound
 from adapters.types.store import SqlDeclaredTypes
 from workers.imports.intake import ImportIntake
 from workers.imports.messages import upload_name
@@ -76,7 +77,7 @@ class DocumentSubmission:
         """Start the import that a message asks for, or find the one that does the same.
 
         If the message names no task, its task follows from the idempotency key, or is made up. A
-        document whose key was used before is not stored again: the first one counts.
+        document whose key was used before is not stored again: it has to be the first one.
 
         Args:
             who: Who asks.
@@ -87,7 +88,7 @@ class DocumentSubmission:
         Raises:
             Forbidden: The caller is no operator, or lacks a role that the type needs.
             InvalidRequest: The message is wrong; nothing was started.
-            WrongState: The task was started by another message.
+            WrongState: The task was started by another message, or the key came with another file.
             ServiceUnavailable: Temporal or the database does not answer.
         """
         require_operator(who, "documents")
@@ -123,24 +124,59 @@ class DocumentSubmission:
         name = upload_name(project, task, document.filename, part)
         given |= {blob: name, filename: document.filename[-255:]}
         try:
-            await self._blobs.write(name, document.content())
-        except FileExistsError:
-            return None
-        return name
+            await self._blobs.stat(name)
+        except BlobNotFound:
+            try:
+                await self._blobs.write(name, document.content())
+            except FileExistsError:
+                return None
+            return name
+        if await _digest(document.content()) != await _digest(self._blobs.read(name)):
+            raise WrongState(
+                "this Idempotency-Key came before with another file, which counts: this file was "
+                "not used; send it again under a key of its own"
+            )
+        return None
 
     async def _start(self, who: Identity, given: Mapping[str, Any], key: str | None) -> Submitted:
         def permit(message: ImportMessage) -> None:
             if isinstance(message, DeclaredMessage) and ORGANISATION in message.scope:
                 require_role(who, MAPPER, _number(message.scope[ORGANISATION]))
 
-        try:
-            verdict = await self._intake.start(json.dumps(given).encode(), key, permit)
-        except RefusedMessage as refused:
-            error = WrongState if refused.reason == KEY_REUSED else InvalidRequest
-            raise error(refused.description) from refused
-        if not isinstance(verdict, Settle):
-            raise ServiceUnavailable(verdict.reason)
-        return Submitted(verdict.workflow_id, not verdict.duplicate)
+        return await started(self._intake, given, key, permit)
+
+
+def _anyone(message: ImportMessage) -> None:
+    return
+
+
+async def started(
+    intake: ImportIntake,
+    message: Mapping[str, Any],
+    key: str | None = None,
+    permit: Callable[[ImportMessage], None] = _anyone,
+) -> Submitted:
+    """Start the import that a message asks for, or find the one that does the same.
+
+    Args:
+        intake: Of messages.
+        message: As on the queue.
+        key: Names the request.
+        permit: Refuses a message that its sender may not send, as it was read.
+
+    Raises:
+        InvalidRequest: The message is wrong; nothing was started.
+        WrongState: The task was started by another message.
+        ServiceUnavailable: Temporal or the database does not answer.
+    """
+    try:
+        verdict = await intake.start(json.dumps(message).encode(), key, permit)
+    except RefusedMessage as refused:
+        error = WrongState if refused.reason == KEY_REUSED else InvalidRequest
+        raise error(refused.description) from refused
+    if not isinstance(verdict, Settle):
+        raise ServiceUnavailable(verdict.reason)
+    return Submitted(verdict.workflow_id, not verdict.duplicate)
 
 
 def _number(organisation: str) -> int:
@@ -152,6 +188,13 @@ def _number(organisation: str) -> int:
     if not (organisation.isascii() and organisation.isdigit()):
         raise InvalidRequest(f"scope.{ORGANISATION}: give the number of the organisation")
     return int(organisation)
+
+
+async def _digest(content: AsyncIterator[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    async for block in content:
+        digest.update(block)
+    return digest.digest()
 
 
 def _named(key: str) -> str:

@@ -1,6 +1,6 @@
 """How commands show declared types, put them in force, and write imported rows again."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -24,9 +24,8 @@ from workers.shared.cli.answers import (
     pairs_of,
 )
 from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run
+from workers.shared.cli.errors import CommandError, ExitCode, UsageError, run, stop
 from workers.shared.cli.output import console, output_file, print_json, table, text
-from workflows.imports.runs import TaskKey
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
 if TYPE_CHECKING:
@@ -95,14 +94,28 @@ async def _list(cli: CliContext, *, as_json: bool) -> None:
 
 
 @app.command()
-def show(context: typer.Context, name: Annotated[str, typer.Argument(metavar="TYPE")]) -> None:
+def show(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="TYPE", help="Name of the type.")] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="The JSON Schema of type files instead, for editors.")
+    ] = False,
+) -> None:
     """Print the declaration of a type, as a file.
 
     \b
-    Example:
+    Examples:
       docflow type show equipment
+      docflow type show --schema > type.schema.json
     """
-    run(_show(cli_context(context), name))
+    if schema:
+        from adapters.types.schema import schema_text
+
+        typer.echo(schema_text(), nl=False)
+    elif name is None:
+        stop(UsageError("name the type, or --schema"))
+    else:
+        run(_show(cli_context(context), name))
 
 
 async def _show(cli: CliContext, name: str) -> None:
@@ -300,6 +313,8 @@ _REASONS: Final = 5
 
 
 def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> None:
+    """Print the rows, those that would be rejected first, and a summary."""
+    from workflows.shared.cells import first_lines
     from workflows.shared.declared_types import OTHER
 
     names = [
@@ -308,7 +323,7 @@ def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> No
         if any(row.values.get(name) is not None for row in checked.rows)
     ]
     made = table("line", *names, "problems")
-    for row in checked.rows[:most]:
+    for row in sorted(checked.rows, key=lambda each: not each.problems)[:most]:
         cells = ["" if (v := row.values.get(name)) is None else str(v) for name in names]
         said = "; ".join(f"{each.column} {each.reason}" for each in row.problems)
         made.add_row(*map(text, (str(row.line), *cells, said)))
@@ -317,39 +332,17 @@ def _show_checked(declared: "DeclaredType", checked: "Checked", most: int) -> No
     more = f"; {every - most:,} rows are not shown, see --rows" if every > most else ""
     what = "1 row" if every == 1 else f"{every:,} rows"
     typer.echo(f"{what}: {every - rejected:,} accepted, {rejected:,} rejected{more}")
-    reasons = Counter(
-        f"{each.column} {each.reason}" for row in checked.rejected for each in row.problems
-    ).most_common()
-    for reason, count in reasons[:_REASONS]:
-        typer.echo(f"{count:,} x {reason}")
+    lines = defaultdict[str, list[int]](list)
+    for row in checked.rejected:
+        for each in row.problems:
+            lines[f"{each.column} {each.reason}"].append(row.line)
+    reasons = sorted(lines.items(), key=lambda each: -len(each[1]))
+    for reason, found in reasons[:_REASONS]:
+        typer.echo(f"{len(found):,} x {reason}: {first_lines(found)}")
     if len(reasons) > _REASONS:
         typer.echo(f"and {len(reasons) - _REASONS:,} more reasons")
     if checked.note:
         typer.echo(checked.note)
-
-
-@app.command()
-def schema(context: typer.Context) -> None:
-    """Print the JSON Schema of type files, for editors.
-
-    \b
-    Example:
-      docflow type schema > type.schema.json
-    """
-    from adapters.types.schema import schema_text
-
-    typer.echo(schema_text(), nl=False)
-
-
-@app.command()
-def plan(context: typer.Context, names: NamesArgument = None, folder: FolderOption = None) -> None:
-    """Print the SQL that puts the types of a folder in force, and what it changes of their meaning.
-
-    \b
-    Example:
-      docflow type plan
-    """
-    run(_each(cli_context(context), names or [], folder, None))
 
 
 @app.command()
@@ -360,16 +353,23 @@ def apply(
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Carry out what loses values.")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the SQL, and what it changes of their meaning; do nothing."
+        ),
+    ] = False,
 ) -> None:
     """Put the types of a folder in force, all or none: make or widen their tables.
 
     New runs use them. Runs that are open keep the version that they began with.
 
     \b
-    Example:
+    Examples:
+      docflow type apply --dry-run
       docflow type apply invoice_lines
     """
-    run(_each(cli_context(context), names or [], folder, allow_loss))
+    run(_each(cli_context(context), names or [], folder, None if dry_run else allow_loss))
 
 
 async def _each(
@@ -403,49 +403,6 @@ async def _each(
             raise CommandError(str(error)) from error
     for each in plans:
         _print(each, applied=allow_loss is not None)
-
-
-@app.command("take-back")
-def take_back(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="PROJECT/TASK", help="The import.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Undo what an import that has ended changed in a table of yours.
-
-    Rows that were changed since stay as they are, and are listed.
-
-    Exit codes: 0 all rows are as they were, 1 some were changed since.
-
-    \b
-    Example:
-      docflow type take-back P1/tools-7
-    """
-    run(_take_back(cli_context(context), name, as_json=as_json))
-
-
-async def _take_back(cli: CliContext, name: str, *, as_json: bool) -> None:
-    from activities.imports.taken_back import taken_back
-    from adapters.ports.errors import Denied
-
-    project, _, task = name.removeprefix("import/").partition("/")
-    if not task:
-        raise UsageError(f"{name!r} is no import; write PROJECT/TASK")
-    async with cli.tables() as database, open_targets(cli, database) as targets:
-        try:
-            async with cli.noted(database, "type take-back", f"{project}/{task}"):
-                done = await taken_back(database, targets, TaskKey(project, task))
-        except (RuleViolation, Denied) as error:
-            raise CommandError(str(error)) from error
-    conflicts = [(", ".join(map(str, key)), reason) for key, reason in done.conflicts]
-    if as_json:
-        print_json({"restored": done.restored, "conflicts": conflicts})
-    else:
-        for key, reason in conflicts:
-            typer.echo(f"{key}: {reason}")
-        typer.echo(f"{done.restored:,} changes taken back, {len(conflicts):,} not")
-    if conflicts:
-        raise typer.Exit(ExitCode.FAILED)
 
 
 def _digest(declared: "DeclaredType | None") -> str | None:
@@ -561,7 +518,10 @@ def _declared(cli: CliContext, names: Sequence[str], folder: Path | None) -> lis
     if not found:
         raise UsageError("there are no types: name their folder with --folder or DOCFLOW_TYPES")
     if unknown := [name for name in names if name not in found]:
-        raise UsageError(f"there is no type {unknown[0]}; there are {', '.join(sorted(found))}")
+        from workflows.shared.declared_fields import meant
+
+        listed = f"{meant(unknown[0], found)}there are {', '.join(sorted(found))}"
+        raise UsageError(f"there is no type {unknown[0]}; {listed}")
     return _in_order([found[name] for name in names or sorted(found)])
 
 

@@ -53,14 +53,16 @@ async def type_named(cli: CliContext, name: str) -> "DeclaredType":
         UsageError: No type has that name.
     """
     from adapters.types.files import own_types
+    from workflows.shared.declared_fields import meant
 
     own = own_types()
     if name in own:
         return own[name]
     declared = await in_force(cli)
     if name not in declared:
-        known = ", ".join(sorted((*own, *declared)))
-        raise UsageError(f"there is no type {name}; there are {known}")
+        known = sorted((*own, *declared))
+        listed = f"{meant(name, known)}there are {', '.join(known)}"
+        raise UsageError(f"there is no type {name}; {listed}")
     return declared[name]
 
 

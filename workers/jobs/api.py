@@ -19,7 +19,12 @@ from workers.jobs.service import LARGEST_PAGE, PAGE, JobPage, JobService, revisi
 from workers.jobs.submission import InvalidJob
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
-from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
+from workers.shared.gateway.http.problems import (
+    QUOTA_PROBLEMS,
+    ProblemDescription,
+    problem_of,
+    problem_responses,
+)
 from workers.shared.gateway.http.requests import Before, Who, cursor_of, the
 from workers.shared.services.errors import NotFound, WrongState
 from workflows.jobs.definitions import STAGES
@@ -149,6 +154,8 @@ router = APIRouter(
 )
 
 _ONE = job_problems(404)
+_NEW: Final = {"organisation_id"}
+"""Fields of records that clients of this interface do not know."""
 _EXAMPLE: Final[dict[str, Example]] = {
     "hello": {
         "value": {
@@ -165,6 +172,7 @@ _EXAMPLE: Final[dict[str, Example]] = {
     responses={
         200: {"description": "The same job was asked for before", "model": StartedJob},
         **job_problems(400, 413),
+        **QUOTA_PROBLEMS,
     },
 )
 async def submit_job(
@@ -186,7 +194,7 @@ async def submit_job(
     return done
 
 
-@router.get("")
+@router.get("", response_model_exclude={"jobs": {"__all__": _NEW}})
 async def list_jobs(
     service: TheService,
     who: Who,
@@ -207,7 +215,7 @@ async def list_jobs(
     )
 
 
-@router.get("/{job}", responses=_ONE)
+@router.get("/{job}", responses=_ONE, response_model_exclude=_NEW)
 async def get_job(service: TheService, who: Who, job: JobName) -> JobDocument:
     """A job, with how far each of its stages is."""
     return await service.queries.get(who, job)
@@ -225,7 +233,11 @@ async def cancel_job(
     return await service.queries.get(who, job)
 
 
-@router.post("/{job}/restart", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
+@router.post(
+    "/{job}/restart",
+    status_code=202,
+    responses={**_ONE, **job_problems(400, 409, 413), **QUOTA_PROBLEMS},
+)
 async def restart_job(
     service: TheService, who: Who, job: JobName, body: RestartBody | None = None
 ) -> StartedJob:
@@ -233,7 +245,12 @@ async def restart_job(
     return await service.restart(who, job, body.from_stage if body else None)
 
 
-@router.post("/{job}/answer", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
+@router.post(
+    "/{job}/answer",
+    status_code=202,
+    responses={**_ONE, **job_problems(400, 409, 413)},
+    response_model_exclude=_NEW,
+)
 async def answer_job(
     service: TheService, who: Who, act: TheAct, job: JobName, body: AnswerBody | None = None
 ) -> JobDocument:
@@ -243,7 +260,7 @@ async def answer_job(
     """
     given = body or AnswerBody()
     # Parameters may hold secrets.
-    act.reason, act.after = given.reason, {"decision": given.decision}
+    act.after = {"decision": given.decision}
     return await service.answer(
         who, job, given.decision, parameters=given.parameters, reason=given.reason
     )
@@ -296,7 +313,7 @@ async def watch_job(
         revisions,
         event="job",
         id=lambda each: each.id,
-        render=lambda each: each.job.model_dump_json(),
+        render=lambda each: each.job.model_dump_json(exclude=_NEW),
     )
 
 

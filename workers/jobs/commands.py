@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 
@@ -52,7 +52,7 @@ app = typer.Typer(
 @app.command("list")
 def list_jobs(
     context: typer.Context,
-    status: Annotated[JobStatus | None, typer.Option(help="Only those of this status.")] = None,
+    state: Annotated[JobStatus | None, typer.Option(help="Only those in this state.")] = None,
     job_type: Annotated[str | None, typer.Option("--type", help="Only those of a type.")] = None,
     project: Annotated[str | None, typer.Option(help="Only those of a project.")] = None,
     limit: LimitOption = 50,
@@ -62,9 +62,9 @@ def list_jobs(
 
     \b
     Example:
-      docflow job list --status FAILED --type process_raster
+      docflow job list --state FAILED --type process_raster
     """
-    wanted = {"status": status, "job_type": job_type, "project": project}
+    wanted = {"status": state, "job_type": job_type, "project": project}
     with gateway(context) as connection:
         found = listed(connection, _JOBS, limit, **wanted)
     columns: Mapping[str, Column] = {
@@ -90,15 +90,47 @@ def _hint_more(found: Sequence[Item], limit: int, output: Output, which: str) ->
 
 
 @app.command()
-def show(context: typer.Context, job: JobArgument, output: OutputOption = Output.TABLE) -> None:
-    """Show a job: its stages, what it waits for or asks, and what has failed.
+def show(
+    context: typer.Context,
+    job: JobArgument,
+    part: Annotated[
+        Literal["tasks"] | None,
+        typer.Argument(metavar="PART", help="tasks: those of the job, by stage and place in it."),
+    ] = None,
+    state: Annotated[TaskStatus | None, typer.Option(help="Only tasks in this state.")] = None,
+    stage: Annotated[int | None, typer.Option(min=1, help="Only tasks of a stage.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="Tasks of this attempt of the job [the newest].")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Follow it to its end first, with a bar for each stage.")
+    ] = False,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show a job: its stages, what it waits for or asks, and what has failed; or its tasks.
+
+    Exit codes with --watch: 0 completed, 1 failed, cancelled or terminated, 4 parked: it waits for
+    your answer.
 
     \b
-    Example:
+    Examples:
       docflow job show 5eed5eed
+      docflow job show 5eed5eed --watch
+      docflow job show 5eed5eed tasks --state FAILED
     """
+    wanted = {"status": state, "stage": stage, "attempt": attempt}
+    if part is not None:
+        if watch:
+            stop(UsageError("--watch goes with the job as a whole"))
+        _tasks(context, job, limit, wanted, output)
+        return
+    if given := [name for name, value in wanted.items() if value is not None]:
+        stop(UsageError(f"--{'state' if given[0] == 'status' else given[0]} goes with tasks"))
     with gateway(context) as connection:
-        found = ask(connection, "GET", _ONE, job)
+        found = _follow(connection, job) if watch else ask(connection, "GET", _ONE, job)
+    if watch:
+        _show_end(found, output)
     _show(found, output)
 
 
@@ -109,6 +141,7 @@ def _show(job: Item, output: Output) -> None:
         "status": _status,
         "attempt": "attempt",
         "project": "project",
+        "organisation": "organisation_id",
         "alias": "alias",
         "changed": "updated_at",
         "waits for": lambda job: _awaited(job["awaits"]),
@@ -182,23 +215,9 @@ _STAGE: Final[Mapping[str, Column]] = {
 }
 
 
-@app.command()
-def tasks(
-    context: typer.Context,
-    job: JobArgument,
-    status: Annotated[TaskStatus | None, typer.Option(help="Only those of this status.")] = None,
-    stage: Annotated[int | None, typer.Option(min=1, help="Only those of a stage.")] = None,
-    attempt: Annotated[int | None, typer.Option(min=1, help="Of the job [the newest].")] = None,
-    limit: LimitOption = 50,
-    output: OutputOption = Output.TABLE,
+def _tasks(
+    context: typer.Context, job: str, limit: int, wanted: Mapping[str, object], output: Output
 ) -> None:
-    """List the tasks of a job, by stage and place in it.
-
-    \b
-    Example:
-      docflow job tasks 5eed5eed --status FAILED
-    """
-    wanted = {"status": status, "stage": stage, "attempt": attempt}
     with gateway(context) as connection:
         found = listed(connection, f"{_path(_ONE, job)}/tasks", limit, **wanted)
     columns: Mapping[str, Column] = {
@@ -269,6 +288,12 @@ def submit(
     project: Annotated[
         str | None, typer.Option(help="Whose work it is: projects share workers fairly.")
     ] = None,
+    organisation: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="ID", help="Whose job it is [your first; an operator's: none]."
+        ),
+    ] = None,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Do it again although it was done.")
     ] = False,
@@ -300,6 +325,7 @@ def submit(
             {} if file is None else _stored(connection, job_type, file, given)
         )
         body: dict[str, Any] = {**order, "rerun": rerun, "parameters": named}
+        body["organisation_id"] = organisation
         done = ask(connection, "POST", _JOBS, body=body)
         for note in done["notes"]:
             typer.echo(text(f"docflow: {note}").plain, err=True)
@@ -343,27 +369,14 @@ def _stored(
 
 def _show_begun(done: Item, output: Output, sentence: str) -> None:
     if output is Output.TABLE:
-        typer.echo(f"{sentence}; follow it with `docflow job watch {done['job_id'][:_SHORT]}`")
+        typer.echo(
+            f"{sentence}; follow it with `docflow job show --watch {done['job_id'][:_SHORT]}`"
+        )
     else:
         show_one(done, output, {}, name="job_id")
 
 
-@app.command()
-def watch(context: typer.Context, job: JobArgument, output: OutputOption = Output.TABLE) -> None:
-    """Follow a job to its end, with a bar for each stage.
-
-    Exit codes: 0 completed, 1 failed, cancelled or terminated, 4 parked: it waits for your answer.
-
-    \b
-    Example:
-      docflow job watch 5eed5eed
-    """
-    with gateway(context) as connection:
-        ended = _follow(connection, job)
-    _show_end(ended, output)
-
-
-def _show_end(job: Item, output: Output) -> None:
+def _show_end(job: Item, output: Output) -> NoReturn:
     _show(job, output)
     exits = {JobStatus.COMPLETED: ExitCode.DONE, JobStatus.PARKED: ExitCode.PARKED}
     raise typer.Exit(exits.get(job["status"], ExitCode.FAILED))
@@ -390,8 +403,8 @@ def _follow(connection: "Connection", name: str) -> Item:
                     return job
         except KeyboardInterrupt:
             screen.hint(
-                f"No longer following; the job continues: `docflow job watch {name[:_SHORT]}`, "
-                f"`docflow cancel {name[:_SHORT]}`"
+                "No longer following; the job continues: "
+                f"`docflow job show --watch {name[:_SHORT]}`, `docflow cancel {name[:_SHORT]}`"
             )
             raise
     raise AssertionError("the stream has no end")
@@ -491,15 +504,29 @@ def restart(
 
 
 @app.command()
-def deliveries(
-    context: typer.Context, job: JobArgument, output: OutputOption = Output.TABLE
+def webhooks(
+    context: typer.Context,
+    job: JobArgument,
+    retry: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="Send that of this receiver again, with its id and content.",
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """List deliveries of webhooks about the end of a job, the newest first.
+    """List deliveries of webhooks about the end of a job, the newest first, or send one again.
 
     \b
-    Example:
-      docflow job deliveries 5eed5eed
+    Examples:
+      docflow job webhooks 5eed5eed
+      docflow job webhooks 5eed5eed --retry 0
     """
+    if retry is not None:
+        _send_again(context, job, retry, output)
+        return
     with gateway(context) as connection:
         found = ask(connection, "GET", _WEBHOOKS, job)
     columns: Mapping[str, Column] = {
@@ -514,22 +541,7 @@ def deliveries(
     show_list(found, output, columns, name="number", nothing=nothing, numbers=numbers)
 
 
-@app.command("send-again")
-def send_again(
-    context: typer.Context,
-    job: JobArgument,
-    number: Annotated[
-        int,
-        typer.Argument(min=0, metavar="NUMBER", help="Of the receiver, as `deliveries` lists it."),
-    ],
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Send the webhook of a receiver again, with its id and content.
-
-    \b
-    Example:
-      docflow job send-again 5eed5eed 0
-    """
+def _send_again(context: typer.Context, job: str, number: int, output: Output) -> None:
     with gateway(context) as connection:
         sent = ask(connection, "POST", f"{_WEBHOOKS}/{{}}/send", job, number)
     if output is Output.TABLE:

@@ -19,6 +19,7 @@ from workers.shared.bridges.consumer import BridgeTotals
 from workers.shared.bridges.service_bus import ServiceBusBridge
 from workers.shared.register import Context
 from workers.shared.resources import Resources
+from workers.shared.services.quotas import Quotas
 from workers.shared.services.runs import TemporalRuns
 from workers.shared.settings.common import BlobSettings
 from workers.shared.tables import open_blobs
@@ -57,11 +58,12 @@ def job_service(
     installed = InstalledTypes() if types is None else types
     database = resources.database
     store = SqlJobStore(database)
-    runs = JobRuns(client, store, StageFolders(resources.blobs, resources.scratch))
+    folders = StageFolders(resources.blobs, resources.scratch)
+    runs = JobRuns(client, store, folders, Quotas.read(environment, database))
     submission = JobSubmission(
         installed,
         JobInputs(tiers["bronze"], resources.scratch),
-        WebhookReceivers(webhook_secrets(settings, database), settings),
+        WebhookReceivers(webhook_secrets(settings, database), settings.receivers),
         runs,
     )
     temporal = TemporalRuns(client, environment, seconds_to_answer=_SECONDS_TO_ANSWER)

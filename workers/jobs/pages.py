@@ -1,12 +1,11 @@
 """What the gateway serves of jobs: list and page, drawings of footprints."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Any, Final
-from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -14,229 +13,35 @@ from fastapi.responses import RedirectResponse
 from activities.jobs.catalogue import Catalogue
 from workers.jobs import api, labels, v1
 from workers.jobs.api import invalid_job
+from workers.jobs.catalogue_pages import catalogue_routes
 from workers.jobs.factory import job_service
+from workers.jobs.graph import APART, job_graph, restart_choices
+from workers.jobs.maps import footprint
 from workers.jobs.run_actions import ServedJobs
 from workers.jobs.runs import JobDocument
 from workers.jobs.service import JobService, revision
-from workers.jobs.stac_api import stac_router
+from workers.jobs.stac_api import AssetFiles, stac_router
 from workers.jobs.submission import InvalidJob
 from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.http.answers import Download, event_stream
-from workers.shared.gateway.http.requests import Before, cursor_of
-from workers.shared.gateway.pages.renderer import N_, MenuEntry
-from workers.shared.gateway.pages.site import Form, PageRoute, PipelinePages, Site, Visitor
+from workers.shared.gateway.pages.renderer import N_, MenuEntry, gettext
+from workers.shared.gateway.pages.site import (
+    Fact,
+    Form,
+    PageRoute,
+    PipelinePages,
+    RunPart,
+    Site,
+    Visitor,
+    facts_part,
+)
 from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused
+from workers.shared.services.identity import OPERATOR
+from workers.shared.services.run_service import RunDetails
 from workers.shared.settings.common import AddressSettings
 from workflows.jobs.records import JobOutputs, JobStatus, TaskStatus
 from workflows.shared.parking import Decision
-
-WIDTH: Final = 320.0
-HEIGHT: Final = 220.0
-_MARGIN: Final = 12.0
-_POINTS: Final = 2_000
-"""Of one line; more could not be seen."""
-KILOMETRES_PER_DEGREE: Final = 111.195
-_SMALLEST: Final = 1e-5
-"""Degrees, about a metre: a point is drawn in an area of this size."""
-_POLE: Final = 89.999
-"""Degrees of latitude from which on a footprint holds the pole."""
-_BAR: Final = 100.0
-"""Longest scale bar, in units of the drawing."""
-
-Position = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """A drawing of `WIDTH` by `HEIGHT`."""
-
-    path: str
-    """Of SVG: areas and lines."""
-    points: tuple[Position, ...]
-    """Centres of points."""
-    bar: float
-    """Length of the scale bar."""
-    bar_label: str
-    """What it stands for: `5 km`."""
-    west: float
-    south: float
-    east: float
-    north: float
-    """Limits in degrees; an east above 180 lies beyond the antimeridian."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    positions: Sequence[Position]
-    closed: bool
-
-
-def footprint(geometry: Mapping[str, Any]) -> Footprint | None:
-    """Draw a geometry; None: it holds no position that can be drawn.
-
-    Degrees of longitude are shortened as they are at the middle latitude, so that distances
-    compare in both directions. What surrounds a pole is drawn as seen from above it.
-
-    Args:
-        geometry: GeoJSON (RFC 7946), in degrees.
-    """
-    try:
-        lines = list(_lines(geometry))
-    except (KeyError, TypeError, ValueError, IndexError):
-        return None
-    every = [position for line in lines for position in line.positions]
-    if not every or not all(math.isfinite(number) for position in every for number in position):
-        return None
-    west, _, east, _ = _bounds(every)
-    surrounds = any(_width(line) > 180 for line in lines)
-    if east - west > 180 and not surrounds:
-        # Parts on both sides of the antimeridian are drawn beside each other.
-        lines = [_moved(line, _eastward) for line in lines]
-        every = [position for line in lines for position in line.positions]
-    west, south, east, north = _bounds(every)
-    shrink = max(math.cos(math.radians((south + north) / 2)), 0.01)
-    flat = _from_above(south, north) if surrounds else None
-    lines = [_moved(line, flat or (lambda at: (at[0] * shrink, at[1]))) for line in lines]
-    x0, y0, x1, y1 = _bounds([position for line in lines for position in line.positions])
-    wide, high = max(x1 - x0, _SMALLEST), max(y1 - y0, _SMALLEST)
-    scale = min((WIDTH - 2 * _MARGIN) / wide, (HEIGHT - 2 * _MARGIN - 20) / high)
-    left, top = (WIDTH - wide * scale) / 2, (HEIGHT - 20 - high * scale) / 2
-
-    def placed(position: Position) -> Position:
-        x, y = position
-        return left + (x - x0) * scale, top + (y1 - y) * scale
-
-    length, label = _bar(scale)
-    return Footprint(
-        path="".join(_path(line, placed) for line in lines if len(line.positions) > 1),
-        points=tuple(placed(each.positions[0]) for each in lines if len(each.positions) == 1),
-        bar=length,
-        bar_label=label,
-        west=west,
-        south=south,
-        east=east,
-        north=north,
-    )
-
-
-def _bounds(positions: Sequence[Position]) -> tuple[float, float, float, float]:
-    xs, ys = [x for x, _ in positions], [y for _, y in positions]
-    return min(xs), min(ys), max(xs), max(ys)
-
-
-def _width(line: _Line) -> float:
-    west, _, east, _ = _bounds(line.positions)
-    return east - west
-
-
-def _moved(line: _Line, move: Callable[[Position], Position]) -> _Line:
-    return _Line([move(each) for each in line.positions], line.closed)
-
-
-def _from_above(south: float, north: float) -> Callable[[Position], Position] | None:
-    """Degrees from a pole in every direction; None: there is nothing around one pole alone."""
-    if south > 0 and north >= _POLE:
-        side = 1.0
-    elif north < 0 and south <= -_POLE:
-        side = -1.0
-    else:
-        return None
-
-    def move(position: Position) -> Position:
-        angle, distance = math.radians(position[0]), 90 - side * position[1]
-        return distance * math.sin(angle), -side * distance * math.cos(angle)
-
-    return move
-
-
-def _lines(geometry: Mapping[str, Any]) -> Iterator[_Line]:
-    kind = geometry["type"]
-    if kind == "GeometryCollection":
-        for each in geometry["geometries"]:
-            yield from _lines(each)
-        return
-    found = geometry["coordinates"]
-    match kind:
-        case "Point":
-            yield _Line([_position(found)], closed=False)
-        case "MultiPoint":
-            yield from (_Line([_position(each)], closed=False) for each in found)
-        case "LineString":
-            yield _line(found, closed=False)
-        case "MultiLineString":
-            yield from (_line(each, closed=False) for each in found)
-        case "Polygon":
-            yield from (_line(each, closed=True) for each in found)
-        case "MultiPolygon":
-            yield from (_line(ring, closed=True) for each in found for ring in each)
-        case _:
-            raise ValueError(kind)
-
-
-def _line(found: Sequence[Any], *, closed: bool) -> _Line:
-    step = max(1, math.ceil(len(found) / _POINTS))
-    return _Line([_position(each) for each in found[::step]], closed)
-
-
-def _position(found: Sequence[Any]) -> Position:
-    return float(found[0]), float(found[1])
-
-
-def _eastward(position: Position) -> Position:
-    x, y = position
-    return (x + 360 if x < 0 else x), y
-
-
-def _path(line: _Line, placed: Any) -> str:
-    positions = (placed(each) for each in line.positions)
-    drawn = "L".join(f"{x:.1f} {y:.1f}" for x, y in positions)
-    return f"M{drawn}{'Z' if line.closed else ''}"
-
-
-def _bar(scale: float) -> tuple[float, str]:
-    """The longest of 1, 2 and 5 times a power of ten that fits, and its name."""
-    per_kilometre = scale / KILOMETRES_PER_DEGREE
-    fitting = _BAR / per_kilometre
-    power = 10.0 ** math.floor(math.log10(fitting))
-    kilometres = max(factor * power for factor in (1, 2, 5) if factor * power <= fitting)
-    label = f"{kilometres:,.0f} km" if kilometres >= 1 else f"{kilometres * 1000:,.3g} m"
-    return kilometres * per_kilometre, label
-
-
-_PAGE_SIZE: Final = 20
-
-
-class JobListPage:
-    """Jobs, the newest change first."""
-
-    def __init__(self, site: Site, service: JobService) -> None:
-        self._site = site
-        self._service = service
-
-    async def show(
-        self, request: Request, status: JobStatus | None = None, before: Before = None
-    ) -> Response:
-        """Jobs of a status, or all."""
-        visitor = await self._site.visitor(request)
-        found = await self._service.queries.list(
-            visitor.who, status=status, before=cursor_of(before), limit=_PAGE_SIZE
-        )
-        query = {"status": status.value} if status else {}
-        older = None
-        if found.next is not None:
-            older = f"/jobs?{urlencode({**query, 'before': found.next})}"
-        newest = f"/jobs?{urlencode(query)}" if before else None
-        return self._site.page(
-            request,
-            visitor,
-            "jobs.html",
-            jobs=found.jobs,
-            only=status,
-            older=older,
-            newest=newest,
-        )
-
 
 ASKED: Final = "parameter."
 """Begins the names of fields for parameters that a job asks for."""
@@ -316,7 +121,7 @@ class JobPage:
         found = await self._service.queries.record(visitor.who, job)
         outputs = JobOutputs.of(found.result_data)
         if outputs.preview is None:
-            raise NotFound("this job has no preview")
+            raise NotFound(gettext("this job has no preview"))
         return await self._file(visitor, job, outputs.preview, "image/png", inline=True)
 
     async def file(
@@ -333,7 +138,7 @@ class JobPage:
         given = self._service.submission.typed(record.job_type, _parameters(form))
         decision = form.text("decision", 20) or Decision.RETRY
         if decision not in tuple(Decision):
-            raise Refused(f"“{decision}” is no answer to a parked job")
+            raise Refused(gettext("“%(text)s” is no answer to a parked job", text=decision))
         await self._service.answer(
             visitor.who,
             record.job_id,
@@ -384,19 +189,22 @@ class JobPage:
 
     async def _context(self, visitor: Visitor, job: JobDocument) -> dict[str, Any]:
         deliveries = await self._service.queries.deliveries(visitor.who, job.job_id)
+        spans = await self._service.queries.spans(visitor.who, job.job_id, APART)
         outputs = JobOutputs.of(job.result_data)
+        operates = visitor.who.may(OPERATOR, job.organisation_id)
         return {
             "job": job,
             "revision": revision(job).id,
             "outputs": outputs,
             "drawing": footprint(outputs.footprint) if outputs.footprint else None,
-            "size": (WIDTH, HEIGHT),
+            "graph": job_graph(job, spans, datetime.now(UTC)),
             "deliveries": deliveries,
-            "can_answer": job.status is JobStatus.PARKED and job.next_steps is not None,
-            "can_cancel": not job.ended,
-            "can_restart": job.status
-            in (JobStatus.FAILED, JobStatus.CANCELLED, JobStatus.TERMINATED)
-            or (job.status is JobStatus.COMPLETED and job.failed_count > 0),
+            "operates": operates,
+            "can_answer": operates
+            and job.status is JobStatus.PARKED
+            and job.next_steps is not None,
+            "can_cancel": operates and not job.ended,
+            "restarts": restart_choices(job) if operates and job.ended else (),
         }
 
 
@@ -415,11 +223,29 @@ def _parameters(form: Form) -> dict[str, str]:
     for line in filter(None, map(str.strip, form.text("others", _LONGEST).splitlines())):
         name, equals, value = line.partition("=")
         if not name.strip() or not equals:
-            raise Refused(f"“{line[:100]}”: write NAME=VALUE, a parameter in each line")
+            text = line[:100]
+            raise Refused(
+                gettext("“%(text)s”: write NAME=VALUE, a parameter in each line", text=text)
+            )
         given[name.strip()] = value.strip()
     return given
 
 
+async def _parts(visitor: Visitor, found: RunDetails, form: Form | None) -> Sequence[RunPart]:
+    """What a job was asked to do."""
+    given: Mapping[str, Any] = found.details.get("parameters") or {}
+    return facts_part(
+        N_("Input"), [Fact(name, _shown(value)) for name, value in given.items()][:_PARAMETERS]
+    )
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+_PARAMETERS: Final = 50
+_LONGEST_SHOWN: Final = 300
 TEMPLATES: Final = Path(__file__).parent / "templates"
 _DESCRIPTION: Final = (
     "Run staged jobs: submit one, follow its stages and tasks, restart it from the stage that "
@@ -454,7 +280,8 @@ def part_of(
     stac = stac_router(catalogue, public_url, service.published)
 
     def routes(site: Site) -> Sequence[PageRoute]:
-        return _routes(site, service, scratch)
+        files = AssetFiles(service.published)
+        return (*_routes(site, service, scratch), *catalogue_routes(site, catalogue, files))
 
     return GatewayPart(
         service=service,
@@ -469,7 +296,11 @@ def part_of(
             templates=TEMPLATES,
             names={"job_words": labels},
             answer_at="#answer",
-            menu=(MenuEntry("/jobs", N_("Jobs"), operators=True),),
+            parts=_parts,
+            menu=(
+                MenuEntry("/runs?pipeline=jobs", N_("Jobs"), key="j"),
+                MenuEntry("/catalogue", N_("Catalogue"), key="c"),
+            ),
         ),
     )
 
@@ -477,7 +308,6 @@ def part_of(
 def _routes(site: Site, service: JobService, scratch: Path) -> Sequence[PageRoute]:
     page, one = JobPage(site, service, scratch), "/jobs/{job}"
     return (
-        ("GET", "/jobs", JobListPage(site, service).show),
         ("GET", one, page.show),
         ("GET", f"{one}/live", page.live),
         ("GET", f"{one}/events", page.events),

@@ -228,7 +228,11 @@ JOBS = Pipeline(
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.jobs.setup:worker_requirements",
     gateway="workers.jobs.pages:open_part",
-    errands=QUEUE_ERRANDS,
+    errands={
+        **QUEUE_ERRANDS,
+        "start": "workers.jobs.errands:start",
+        "restart": "workers.jobs.errands:restart",
+    },
     bridges=(
         Bridge(
             name="job-queue",

@@ -12,12 +12,13 @@ from activities.jobs.folders import StageFolders
 from activities.jobs.geopackages import InstalledFeatures
 from activities.jobs.ports import Features
 from activities.jobs.store import SqlJobLeftovers, SqlJobStore
-from activities.jobs.webhook_store import HttpWebhooks, SqlWebhookLog, SqlWebhookSecrets
+from activities.jobs.webhook_store import SqlWebhookLog, SqlWebhookSecrets
 from activities.jobs.webhooks import ReceiverRules, WebhookPorts
 from adapters.database.engine import Database
 from adapters.files.vectors.reader import VectorFiles
 from adapters.ports.blobs import Blobs
 from adapters.ports.spatial import Vectors
+from adapters.webhooks import HttpWebhooks
 from workers.jobs.settings import JobSettings, WebhookSettings
 from workers.shared.settings.common import BlobSettings
 from workers.shared.tables import open_blobs
@@ -99,13 +100,13 @@ def job_resources(
 def webhook_ports(settings: WebhookSettings, database: Database) -> WebhookPorts:
     """Wire the adapters of webhooks."""
     return WebhookPorts(
-        HttpWebhooks(local=settings.local),
+        HttpWebhooks(local=settings.receivers.local),
         webhook_secrets(settings, database),
         SqlWebhookLog(database),
-        ReceiverRules(settings.hosts, settings.local),
+        ReceiverRules(settings.receivers.hosts, settings.receivers.local),
     )
 
 
 def webhook_secrets(settings: WebhookSettings, database: Database) -> SqlWebhookSecrets:
     """The secrets of webhooks, under the keys of the settings."""
-    return SqlWebhookSecrets(database, settings.secret_keys, settings.named_secrets)
+    return SqlWebhookSecrets(database, settings.receivers.secret_keys, settings.named_secrets)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from pydantic import Field, computed_field
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -23,6 +23,7 @@ from activities.jobs.store import SqlJobStore
 from adapters.ports.errors import BlobNotFound
 from workers.shared.services.errors import InvalidRequest, NotFound, WrongState
 from workers.shared.services.intake import START_TIMEOUT, short
+from workers.shared.services.quotas import Quotas
 from workers.shared.services.runs import (
     PARKED,
     SECONDS_TO_ANSWER,
@@ -48,6 +49,7 @@ from workflows.jobs.runs import (
 )
 from workflows.shared import attributes
 from workflows.shared.contracts import Answer, AnyAnswer, PlainRecord, not_served, served
+from workflows.shared.fairness import fairness_key
 from workflows.shared.parking import Decision
 
 ENDED: Final = frozenset(
@@ -152,8 +154,6 @@ def _state(record: JobRecord, number: int, by_status: Mapping[TaskStatus, int]) 
 _ATTEMPT: Final = "attempt"
 _ALIAS: Final = "alias"
 """Entries of a run's memo."""
-_FAIRNESS_KEY: Final = 64
-"""Bytes that the server takes."""
 _DONE: Final = (StageState.COMPLETED, StageState.SKIPPED)
 
 
@@ -171,6 +171,12 @@ class StartedJob(PlainRecord):
     alias: Annotated[str | None, not_served()] = None
     """Of the run that was started or met."""
 
+    @computed_field(description="Its run: /api/v1/runs/{id}", examples=["job/5eed5eed"])
+    @property
+    def id(self) -> str:
+        """Workflow id."""
+        return job_workflow_id(self.job_id)
+
 
 class JobRuns:
     """Runs of jobs in one namespace; every refusal is a `ServiceError`.
@@ -179,11 +185,17 @@ class JobRuns:
         client: Of the namespace.
         store: Remembers jobs that Temporal has forgotten; None: those begin anew.
         folders: Plans and results of stages: they hold the newest parameters of a job.
+        quotas: Of organisations; None: there are none.
     """
 
     def __init__(
-        self, client: Client, store: SqlJobStore | None = None, folders: StageFolders | None = None
+        self,
+        client: Client,
+        store: SqlJobStore | None = None,
+        folders: StageFolders | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
+        self._quotas = quotas
         self._client = client
         self._store = store
         self._folders = folders
@@ -250,6 +262,8 @@ class JobRuns:
     ) -> StartedJob:
         job_type = order.definition.job_type
         project = order.project or job_type
+        if self._quotas is not None:
+            await self._quotas.admit(order.organisation_id)
         with temporal_errors():
             try:
                 await self._client.start_workflow(
@@ -260,9 +274,11 @@ class JobRuns:
                     id_reuse_policy=reuse,
                     # Of two callers at the same moment the later one meets the earlier one's run.
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    search_attributes=attributes.at_start("jobs", job_type, project),
+                    search_attributes=attributes.at_start(
+                        "jobs", job_type, project, order.organisation_id
+                    ),
                     memo={_ATTEMPT: order.attempt, _ALIAS: order.alias},
-                    priority=Priority(fairness_key=_fairness_key(project)),
+                    priority=Priority(fairness_key=fairness_key(order.organisation_id, project)),
                     static_summary=short(f"{job_type} for {project}"),
                     rpc_timeout=START_TIMEOUT,
                 )
@@ -399,11 +415,6 @@ class JobRuns:
                 stage = await self._folders.order(order.job_id, view.ref)
                 return order.model_copy(update={"parameters": stage.job.parameters})
         return order
-
-
-def _fairness_key(project: str) -> str:
-    """As much of a project as the server takes, in whole characters."""
-    return project.encode()[:_FAIRNESS_KEY].decode(errors="ignore")
 
 
 async def _attempt_of(found: WorkflowExecutionDescription) -> int:

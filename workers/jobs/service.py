@@ -14,15 +14,21 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.jobs.api import JobType, JobTypes
-from activities.jobs.ports import TaskPage, WebhookDelivery
+from activities.jobs.ports import TaskPage, TaskSpan, WebhookDelivery
 from activities.jobs.store import SqlJobStore
 from activities.jobs.webhook_store import SqlWebhookLog
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound
 from workers.jobs.runs import ENDED, JobDocument, JobRuns, StartedJob, from_run, from_table
-from workers.jobs.submission import FieldError, InvalidJob, JobSubmission, input_name
+from workers.jobs.submission import UPLOADS, FieldError, InvalidJob, JobSubmission, input_name
 from workers.shared.services.errors import NotFound, Refused, TemporalUnavailable, WrongState
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import (
+    OPERATOR,
+    VIEWER,
+    Identity,
+    owner_for,
+    require_role,
+)
 from workers.shared.services.intake import START_TIMEOUT
 from workers.shared.services.lists import Cursor, watched
 from workers.shared.services.runs import TemporalRuns, temporal_errors
@@ -46,6 +52,7 @@ from workflows.shared import attributes
 from workflows.shared.contracts import Answer, AnyAnswer, BlobRef, PlainRecord, served
 from workflows.shared.errors import RuleViolation
 from workflows.shared.parking import Decision
+from workflows.shared.runs import Visible
 
 PAGE: Final = 50
 LARGEST_PAGE: Final = 500
@@ -120,7 +127,9 @@ class Revision:
 
 
 class JobQueries:
-    """Reads jobs. Each method is given who asks: operators alone see jobs.
+    """Reads jobs. Each method is given who asks: they see jobs of their organisations.
+
+    Jobs that belong to none are for operators of the installation.
 
     Args:
         store: Records of jobs.
@@ -141,9 +150,8 @@ class JobQueries:
         self._log = log
         self._runs = runs
 
-    def job_types(self, who: Identity) -> JobTypeList:
+    def job_types(self) -> JobTypeList:
         """The job types that are installed."""
-        require_operator(who, "jobs")
         found = self.types.all if isinstance(self.types, InstalledTypes) else self.types
         heads = [
             JobTypeHead(
@@ -170,9 +178,9 @@ class JobQueries:
         limit: int = PAGE,
     ) -> JobPage:
         """Jobs, the newest change first."""
-        require_operator(who, "jobs")
         limit = min(limit, LARGEST_PAGE)
         found = await self._store.jobs(
+            who.sees,
             limit=limit + 1,
             status=status,
             job_type=job_type,
@@ -185,28 +193,31 @@ class JobQueries:
         next = f"{Cursor(page[-1].updated_at, page[-1].job_id)}" if has_more else None
         return JobPage(jobs=page, next=next)
 
-    async def record(self, who: Identity, name: str) -> JobRecord:
+    async def record(self, who: Identity, name: str, role: str = VIEWER) -> JobRecord:
         """The record of a job.
 
         Args:
             who: Who asks.
             name: Its id, the beginning of its id, or its alias.
+            role: What they need in the organisation of the job.
 
         Raises:
-            NotFound: There is none.
+            NotFound: There is none that they may see.
             Refused: There are several.
+            Forbidden: They lack the role.
         """
-        require_operator(who, "jobs")
-        found = await self._store.find(name)
+        found = await self._store.find(name, who.sees)
         exact = [each for each in found if name in (each.job_id, each.alias)]
         match exact or list(found):
             case [one]:
-                return one
+                record = one
             case []:
-                return await self._not_written_yet(name)
+                record = await self._not_written_yet(name, who.sees)
             case several:
                 named = ", ".join(each.job_id[:12] for each in several)
                 raise Refused(f"{name!r} may be {named}; give more of the id")
+        require_role(who, role, record.organisation_id)
+        return record
 
     async def get(self, who: Identity, name: str) -> JobDocument:
         """A job, with its stages as they are at this moment."""
@@ -248,6 +259,17 @@ class JobQueries:
         except RuleViolation as error:
             raise Refused(str(error)) from error
 
+    async def spans(self, who: Identity, name: str, most: int) -> Sequence[TaskSpan]:
+        """When the tasks of the newest attempt of a job were planned and seen last, by stage.
+
+        Args:
+            who: Who asks.
+            name: The job.
+            most: Tasks of a stage that are told apart.
+        """
+        record = await self.record(who, name)
+        return await self._store.spans(record.job_id, record.attempt, most)
+
     async def deliveries(self, who: Identity, name: str) -> Sequence[WebhookDelivery]:
         """What was sent to the receivers of a job, the newest first."""
         record = await self.record(who, name)
@@ -280,7 +302,7 @@ class JobQueries:
             stopping=stopping,
         )
 
-    async def _not_written_yet(self, name: str) -> JobRecord:
+    async def _not_written_yet(self, name: str, visible: Visible) -> JobRecord:
         """A job that has just been started: its run is there before its record."""
         if len(name) == _FULL:
             handle = self._runs.client.get_workflow_handle(job_workflow_id(name))
@@ -291,8 +313,9 @@ class JobQueries:
                     if error.status is not RPCStatusCode.NOT_FOUND:
                         raise
                     found = None
-            if found is not None:
-                return _just_started(name, found)
+            record = found and _just_started(name, found)
+            if record is not None and visible.shows(record.organisation_id):
+                return record
         raise NotFound(f"there is no job {name!r}")
 
 
@@ -303,6 +326,7 @@ def _just_started(job_id: str, found: WorkflowExecutionDescription) -> JobRecord
         status=JobStatus.QUEUED,
         total_stages=0,
         parameters={},
+        organisation_id=attributes.organisation_of(found.typed_search_attributes),
         created_at=found.start_time,
         updated_at=found.start_time,
     )
@@ -348,14 +372,23 @@ class JobService:
         """Containers of what jobs have made, by tier."""
         return {name: blobs for name, blobs in self._tiers.items() if name in PUBLISHED}
 
-    async def submit(self, who: Identity, request: JobRequest) -> StartedJob:
+    async def submit(
+        self, who: Identity, request: JobRequest, organisation_id: int | None = None
+    ) -> StartedJob:
         """Start a job, or find the one that does the same.
+
+        Args:
+            who: Who asks.
+            request: What for.
+            organisation_id: Organisation that the job belongs to; None: the first one in which the
+                caller is an operator, or none if they are one of the installation.
 
         Raises:
             InvalidJob: A field is wrong; nothing was started.
+            Forbidden: The caller is no operator there.
         """
-        require_operator(who, "jobs")
-        done = await self.submission.submit(request)
+        owner = owner_for(who, OPERATOR, organisation_id)
+        done = await self.submission.submit(request, owner, None if who.is_operator else owner)
         if done.created or (request.alias is None and request.project is None):
             return done
         known = await self.queries.record(who, done.job_id)
@@ -380,22 +413,22 @@ class JobService:
             Refused: The content is another one.
             Unavailable: The blob store does not answer.
         """
-        require_operator(who, "jobs")
+        owner_for(who, OPERATOR, None)
         parameter, beside = self.submission.file_of(job_type, name)
-        blob = input_name(f"uploads/{sha256}/{name}")
+        blob = input_name(f"{UPLOADS}/{sha256}/{name}")
         with suppress(FileExistsError):
             await self._tiers["bronze"].write(blob, _checked(content, sha256))
         return StoredFile(name=blob, parameter=parameter, beside=beside)
 
     async def restart(self, who: Identity, name: str, from_stage: int | None = None) -> StartedJob:
         """Begin another attempt at the failed stage, or at an earlier one."""
-        record = await self.queries.record(who, name)
+        record = await self.queries.record(who, name, OPERATOR)
         return await self._runs.restart(record.job_id, from_stage)
 
     async def cancel(self, who: Identity, name: str, reason: str | None = None) -> None:
         """Begin no more tasks of a job, and end it."""
         _check_reason(reason)
-        record = await self.queries.record(who, name)
+        record = await self.queries.record(who, name, OPERATOR)
         try:
             await self._runs.cancel(record.job_id, reason)
         except NotFound as error:
@@ -417,18 +450,18 @@ class JobService:
             name: The job.
             decision: Do its failed stage again, leave out what has failed, or give the job up.
             parameters: What it asks for, and others to correct; for `retry` alone.
-            reason: For `skip` and `fail`.
+            reason: Why.
 
         Raises:
             InvalidJob: A parameter is wrong, or names another input; nothing has changed.
             Refused: The job is not parked, or asks for more.
         """
         _check_reason(reason)
-        record = await self.queries.record(who, name)
+        record = await self.queries.record(who, name, OPERATOR)
         answer: AnyAnswer = Answer(reason=reason, by=who.subject)
         if decision is Decision.RETRY:
             given = self.submission.corrected(record, parameters or {})
-            answer = JobRetry(parameters=given or None, by=who.subject)
+            answer = JobRetry(parameters=given or None, by=who.subject, reason=reason)
         elif parameters:
             raise InvalidJob([FieldError("parameters", f"{decision} takes none")])
         try:
@@ -459,9 +492,10 @@ class JobService:
             WrongState: It is being sent again already.
             TemporalUnavailable: Temporal does not answer.
         """
+        record = await self.queries.record(who, name, OPERATOR)
         same = [
             each
-            for each in await self.queries.deliveries(who, name)
+            for each in await self.queries.deliveries(who, record.job_id)
             if each.number == number and attempt in (None, each.attempt)
         ]
         if not same:
@@ -478,7 +512,9 @@ class JobService:
                     task_queue=TASK_QUEUE,
                     id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-                    search_attributes=attributes.at_start("jobs", "webhook", "webhooks"),
+                    search_attributes=attributes.at_start(
+                        "jobs", "webhook", "webhooks", record.organisation_id
+                    ),
                     static_summary=f"Webhook {number + 1} of job {order.job_id[:8]}, sent again",
                     rpc_timeout=START_TIMEOUT,
                 )

@@ -6,31 +6,15 @@ from typing import Annotated, ClassVar, Final
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from workers.shared.machine import cores
-from workers.shared.settings.base import Setting, Settings, Whole, parse_flag, parse_list
+from workers.shared.settings.base import Setting, Settings, Whole, parse_flag
 from workers.shared.settings.common import BlobSettings, ServiceBusSettings, container_name
+from workers.shared.settings.webhooks import ReceiverSettings
 from workflows.jobs.definitions import HEAVY_MEMORY
 from workflows.jobs.records import RESULT_BYTES
 
 LIVE_SECRETS: Final = 2
 """Under one name: today's, and the one that it takes the place of."""
 _SECRETS: Final = TypeAdapter[dict[str, str | tuple[str, ...]]](dict[str, str | tuple[str, ...]])
-
-
-def _keys(value: object) -> object:
-    from cryptography.fernet import Fernet
-
-    if not isinstance(value, str):
-        return value
-    keys = tuple(part.strip().encode() for part in value.split(",") if part.strip())
-    try:
-        for key in keys:
-            Fernet(key)
-    except ValueError:
-        raise ValueError(
-            "must be a Fernet key, 32 bytes in URL-safe base64; `python -c 'from "
-            "cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'` makes one"
-        ) from None
-    return keys
 
 
 def _named(value: object) -> object:
@@ -55,19 +39,12 @@ def _named(value: object) -> object:
 
 
 class WebhookSettings(Settings):
-    """Who may be notified by HTTP that a job has ended, and how messages are signed."""
+    """How messages about the ends of jobs are signed, and who may be sent them."""
 
     title: ClassVar[str] = "Webhooks of jobs"
     used_by: ClassVar[str] = "workers of jobs, gateway, bridges of jobs"
 
-    secret_keys: Annotated[
-        tuple[bytes, ...], BeforeValidator(_keys), Setting(secret=True, kind="Fernet keys")
-    ] = Field(
-        (),
-        validation_alias="DOCFLOW_JOBS_SECRET_KEY",
-        description="encrypts secrets of webhooks that come with requests; of several, with "
-        "commas, the first encrypts and all decrypt",
-    )
+    receivers: ReceiverSettings
     named_secrets: Annotated[
         Mapping[str, tuple[bytes, ...]], BeforeValidator(_named), Setting(secret=True, kind="JSON")
     ] = Field(
@@ -75,19 +52,6 @@ class WebhookSettings(Settings):
         validation_alias="DOCFLOW_JOBS_WEBHOOK_SECRETS",
         description="name to secret, or to a list of the new and the old one; requests give the "
         "name as `webhook_secret_name`",
-    )
-    hosts: Annotated[
-        tuple[str, ...], BeforeValidator(parse_list), Setting(kind="host names, with commas")
-    ] = Field(
-        (),
-        validation_alias="DOCFLOW_JOBS_WEBHOOK_HOSTS",
-        description="the only hosts that webhooks go to, `*.example.org` for all below one; "
-        "without it every host with a public address",
-    )
-    local: Annotated[bool, BeforeValidator(parse_flag)] = Field(
-        False,
-        validation_alias="DOCFLOW_JOBS_WEBHOOK_LOCAL",
-        description="webhooks may go to this machine and over plain HTTP: for development",
     )
 
 

@@ -33,6 +33,7 @@ from workers.jobs.stac_documents import (
 )
 from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
 from workers.shared.gateway.http.requests import Who
+from workers.shared.services.identity import VIEWER, Identity
 from workflows.shared.errors import RuleViolation
 
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -171,6 +172,8 @@ def stac_router(
 ) -> APIRouter:
     """The API over a catalogue, below `/api/stac`, for every caller with a token.
 
+    Callers see what belongs to their organisations, and what belongs to none.
+
     Args:
         catalogue: What is served.
         public_url: Address of the gateway for its users; None: as each request was addressed.
@@ -232,7 +235,7 @@ class _Api:
 
     async def landing_page(self, request: Request, who: Who) -> JSONResponse:
         """Where clients begin: what is here, and where."""
-        return JSONResponse(self._documents(request).landing(await self._catalogue.collections()))
+        return JSONResponse(self._documents(request).landing(await self._of(who).collections()))
 
     async def description(self, request: Request) -> JSONResponse:
         """The OpenAPI document of the gateway, in the type that clients of STAC ask for."""
@@ -249,30 +252,30 @@ class _Api:
 
     async def collections(self, request: Request, who: Who) -> JSONResponse:
         """All collections."""
-        found = await self._catalogue.collections()
+        found = await self._of(who).collections()
         return JSONResponse(self._documents(request).collections(found))
 
     async def collection(self, request: Request, who: Who, collection: str) -> JSONResponse:
         """One collection."""
-        known = await self._known(collection)
+        known = await self._known(who, collection)
         return JSONResponse(self._documents(request).collection(known))
 
     async def collection_queryables(
         self, request: Request, who: Who, collection: str
     ) -> JSONResponse:
         """What filters may ask for, in one collection."""
-        await self._known(collection)
+        await self._known(who, collection)
         return _JsonSchema(self._documents(request).queryables(collection))
 
     async def items(self, request: Request, who: Who, collection: str) -> JSONResponse:
         """Items of a collection, the newest first."""
-        await self._known(collection)
+        await self._known(who, collection)
         with _refusals():
             asked = parameters_of(_once(request))
             if asked.collections is not None or asked.ids is not None or asked.intersects:
                 raise RuleViolation("collections, ids and intersects belong to /search")
             searched = asked.model_copy(update={"collections": [collection]})
-            page = await self._catalogue.search(searched.query())
+            page = await self._of(who).search(searched.query())
         documents = self._documents(request)
         path = f"collections/{quote(collection)}/items"
         paging = documents.by_address(path, asked, page)
@@ -280,7 +283,7 @@ class _Api:
 
     async def item(self, request: Request, who: Who, collection: str, item: str) -> JSONResponse:
         """One item."""
-        known = await self._catalogue.item(collection, item)
+        known = await self._of(who).item(collection, item)
         if known is None:
             raise HTTPException(404, f"there is no item {item!r} in the collection {collection!r}")
         return _GeoJson(self._documents(request).item(known))
@@ -289,7 +292,7 @@ class _Api:
         self, request: Request, who: Who, collection: str, item: str, asset: str
     ) -> Response:
         """The file of an asset, or a range of it."""
-        known = await self._catalogue.item(collection, item)
+        known = await self._of(who).item(collection, item)
         found = None if known is None else known["assets"].get(asset)
         if found is None or not self._files.serves(found["href"]):
             raise HTTPException(
@@ -301,7 +304,7 @@ class _Api:
         """Items of all collections that meet the parameters, the newest first."""
         with _refusals():
             asked = parameters_of(_once(request))
-            page = await self._catalogue.search(asked.query())
+            page = await self._of(who).search(asked.query())
         documents = self._documents(request)
         paging = documents.by_address("search", asked, page)
         return _GeoJson(documents.page(page, paging, "search", request.url.query, asked.fields))
@@ -310,7 +313,7 @@ class _Api:
         """The same by a body, whose filter may be CQL2 as JSON."""
         with _refusals():
             asked = body_of(await request.body())
-            page = await self._catalogue.search(asked.query())
+            page = await self._of(who).search(asked.query())
         documents = self._documents(request)
         return _GeoJson(
             documents.page(page, documents.by_body(asked, page), "search", fields=asked.fields)
@@ -320,8 +323,12 @@ class _Api:
         base = self._public_url or str(request.base_url)
         return StacDocuments(base.rstrip("/"), self._files.serves)
 
-    async def _known(self, id: str) -> JsonObject:
-        known = await self._catalogue.collection(id)
+    def _of(self, who: Identity) -> Catalogue:
+        """What a caller may see."""
+        return self._catalogue.seen_by(who.where(VIEWER))
+
+    async def _known(self, who: Identity, id: str) -> JsonObject:
+        known = await self._of(who).collection(id)
         if known is None:
             raise HTTPException(404, f"there is no collection {id!r}")
         return known

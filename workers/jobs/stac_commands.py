@@ -200,7 +200,7 @@ _OF_ITEM: Final[Mapping[str, Column]] = {
 
 
 @app.command()
-def delete(
+def remove(
     context: typer.Context,
     collection: CollectionArgument,
     item: Annotated[str, typer.Argument(metavar="ITEM", help="Id of an item.")],
@@ -210,7 +210,7 @@ def delete(
 
     \b
     Example:
-      docflow stac delete scenes scene-1
+      docflow stac remove scenes scene-1
     """
     if not yes:
         typer.confirm(f"Take {item} out of the collection {collection}?", abort=True)

@@ -1,6 +1,7 @@
 """The one way in for jobs: HTTP, commands and queues call it."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,15 +18,15 @@ from adapters.http import is_local, is_public, literal, secret_bytes
 from adapters.ports.blobs import Blobs
 from adapters.ports.errors import BlobNotFound, Denied, PortError, Unavailable
 from workers.jobs.runs import JobRuns, StartedJob
-from workers.jobs.settings import WebhookSettings
 from workers.shared.services.bodies import printable
 from workers.shared.services.errors import Refused
+from workers.shared.settings.webhooks import ReceiverSettings
 from workflows.jobs.definitions import unkept
 from workflows.jobs.records import InputIdentity, JobRecord, JsonObject, WebhookReceiver
 from workflows.jobs.runs import WEBHOOK_URLS, JobInput, JobRequest, WebhookParameters, job_id
-from workflows.jobs.webhooks import InvalidReceiver, check_receiver
 from workflows.shared.contracts import BlobName, BlobRef, Contract, problem_text
 from workflows.shared.errors import RuleViolation
+from workflows.shared.webhook_addresses import InvalidReceiver, check_receiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,11 @@ MANIFEST: Final = "@"
 """Begins the name of a blob that lists names, one a line."""
 MANIFEST_BYTES: Final = 1_000_000
 TIER: Final = "bronze://"
+OF_ORGANISATIONS: Final = "organisations"
+"""Folder of the bronze container with a folder for each organisation."""
+UPLOADS: Final = "uploads"
+"""Folder of files that were sent: who knows the SHA-256 in a name has the file."""
+_SENT: Final = re.compile(rf"{UPLOADS}/[0-9a-f]{{64}}/.")
 _NAME: Final = TypeAdapter[str](BlobName)
 
 
@@ -73,19 +79,22 @@ class JobInputs:
         self._bronze = bronze
         self._scratch = scratch
 
-    async def resolve(self, names: Sequence[str]) -> tuple[InputIdentity, ...]:
+    async def resolve(
+        self, names: Sequence[str], reader: int | None = None
+    ) -> tuple[InputIdentity, ...]:
         """Size and version of every input, each once, in the order of the names.
 
         Args:
             names: Of blobs; `name/` is all of a folder, `@name` what a blob lists.
+            reader: Organisation that reads its own files and those that it sends alone; None: any.
 
         Raises:
-            InvalidJob: One is missing, a folder is empty, or there are too many.
+            InvalidJob: One is missing or not theirs, a folder is empty, or there are too many.
             Unavailable: The blob store does not answer.
         """
         found: dict[str, BlobRef] = {}
         for name in names:
-            for each in await self._blobs(name):
+            for each in await self._blobs(name, reader):
                 found[each.name] = each
                 if len(found) > INPUTS:
                     raise _refused(f"a job reads at most {INPUTS:,} files; divide it")
@@ -94,17 +103,20 @@ class JobInputs:
             for each in found.values()
         )
 
-    async def _blobs(self, name: str) -> Sequence[BlobRef]:
+    async def _blobs(self, name: str, reader: int | None) -> Sequence[BlobRef]:
         name = name.removeprefix(TIER)
         if name.startswith(MANIFEST):
+            manifest = name.removeprefix(MANIFEST)
+            _refuse_foreign(manifest, reader)
             return [
                 each
-                for line in await self._manifest(name.removeprefix(MANIFEST))
-                for each in await self._of_name(line)
+                for line in await self._manifest(manifest)
+                for each in await self._of_name(line, reader)
             ]
-        return await self._of_name(name)
+        return await self._of_name(name, reader)
 
-    async def _of_name(self, name: str) -> Sequence[BlobRef]:
+    async def _of_name(self, name: str, reader: int | None) -> Sequence[BlobRef]:
+        _refuse_foreign(name, reader)
         if name.endswith("/"):
             found = await self._bronze.list(f"{input_name(name[:-1])}/", INPUTS + 1)
             if not found:
@@ -137,6 +149,21 @@ class JobInputs:
         if not listed:
             raise _refused(f"the manifest {name!r} lists no file")
         return listed
+
+
+def _refuse_foreign(name: str, reader: int | None) -> None:
+    """Refuse a name outside of an organisation's folder that is not made of a file's content.
+
+    Raises:
+        InvalidJob: It is one.
+    """
+    if reader is None or name.startswith(own := f"{OF_ORGANISATIONS}/{reader}/"):
+        return
+    if not _SENT.match(name):
+        raise _refused(
+            f"{name[:100]!r} is not a file of organisation {reader}: jobs of an organisation read "
+            f"files that were sent to `POST /api/v1/jobs/files`, and those below {own}"
+        )
 
 
 def input_name(name: str) -> str:
@@ -289,7 +316,7 @@ class WebhookReceivers:
         settings: Which receivers are accepted.
     """
 
-    def __init__(self, secrets: SqlWebhookSecrets, settings: WebhookSettings) -> None:
+    def __init__(self, secrets: SqlWebhookSecrets, settings: ReceiverSettings) -> None:
         self._secrets = secrets
         self._settings = settings
 
@@ -392,7 +419,8 @@ def _urls(given: WebhookParameters) -> Sequence[str]:
 
 
 _LIMIT: Final = "--limit"
-"""No name of a parameter."""
+_ORGANISATION: Final = "--organisation"
+"""No names of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,18 +455,27 @@ class JobSubmission:
         self._receivers = receivers
         self._runs = runs
 
-    async def submit(self, request: JobRequest) -> StartedJob:
-        """Start a job, or find the one that does the same.
+    async def submit(
+        self, request: JobRequest, organisation_id: int | None = None, reader: int | None = None
+    ) -> StartedJob:
+        """Start a job, or find the one that does the same; arguments as of `prepare`.
 
         Raises:
             InvalidJob: A field is wrong, or an input is missing; nothing was started.
             Unavailable: Database or blob store do not answer.
             TemporalUnavailable: Temporal does not answer.
         """
-        return await self.start(await self.prepare(request))
+        return await self.start(await self.prepare(request, organisation_id, reader))
 
-    async def prepare(self, request: JobRequest) -> PreparedJob:
+    async def prepare(
+        self, request: JobRequest, organisation_id: int | None = None, reader: int | None = None
+    ) -> PreparedJob:
         """Check a request and find its inputs; nothing is kept or started.
+
+        Args:
+            request: What is asked for.
+            organisation_id: Organisation that the job belongs to; None: the installation.
+            reader: Organisation whose files alone are read; None: all may be.
 
         Raises:
             InvalidJob: A field is wrong, or an input is missing.
@@ -447,11 +484,14 @@ class JobSubmission:
         job_type = self._type(request.job_type)
         webhooks, given = divided(request.parameters)
         self._receivers.check(webhooks)
+        if organisation_id is not None:
+            given = {**job_type.of_organisation(organisation_id), **given}
         parameters = _checked_parameters(job_type, given)
-        inputs = await self._inputs.resolve(job_type.inputs(parameters))
+        inputs = await self._inputs.resolve(job_type.inputs(parameters), reader)
         content = parameters.model_dump(mode="json")
+        named = _identifying(content, request.limit, organisation_id)
         try:
-            id = job_id(job_type.definition, _identifying(content, request.limit), inputs)
+            id = job_id(job_type.definition, named, inputs)
         except RuleViolation as error:
             raise InvalidJob([FieldError("parameters", str(error))]) from error
         order = JobInput(
@@ -460,6 +500,7 @@ class JobSubmission:
             parameters=content,
             inputs=inputs,
             project=request.project,
+            organisation_id=organisation_id,
             alias=request.alias,
             limit=request.limit,
             notices=True,
@@ -563,6 +604,10 @@ def _checked_parameters(job_type: JobType[Any], given: Mapping[str, Any]) -> Any
     return parameters
 
 
-def _identifying(parameters: JsonObject, limit: int | None) -> JsonObject:
-    """What makes a job the same: a trial run is another one than the whole."""
-    return parameters if limit is None else {**parameters, _LIMIT: limit}
+def _identifying(
+    parameters: JsonObject, limit: int | None, organisation_id: int | None
+) -> JsonObject:
+    """What makes a job the same: a trial run is another one than the whole, and two organisations
+    share none."""
+    more = {_LIMIT: limit, _ORGANISATION: organisation_id}
+    return {**parameters, **{name: value for name, value in more.items() if value is not None}}

@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from activities.jobs.catalogue import Catalogue
+from activities.jobs.catalogue import ORGANISATION, Catalogue
 from workers.jobs.api import RestartBody, TheService, fields_once, job_problems
 from workers.jobs.runs import JobDocument, StartedJob
 from workers.jobs.service import JobTypeList, StoredFile
 from workers.jobs.submission import FieldError, InvalidJob
 from workers.shared.gateway.access import TheAct
-from workers.shared.gateway.http.problems import problem_responses
+from workers.shared.gateway.http.problems import QUOTA_PROBLEMS, problem_responses
 from workers.shared.gateway.http.requests import PageCursor, PageLimit, Who, cursor_of, the
 from workers.shared.gateway.http.upload import Upload, any_file, whole_file
 from workers.shared.services.errors import NotFound, Refused
+from workers.shared.services.identity import OPERATOR, VIEWER, require_role
 from workflows.jobs.definitions import STAGES
 from workflows.jobs.records import LARGEST_INTEGER, JobRecord, JobStatus, TaskRecord, TaskStatus
 from workflows.jobs.runs import JobRequest
@@ -37,8 +38,12 @@ _SCHEMA: Final[dict[str, Any]] = {
         "file": {"type": "string", "format": "binary"},
     },
 }
+_EXAMPLE: Final = {"job_type": "process_vector", "sha256": "5f" * 32, "file": "wells.gpkg"}
 _FORM: Final[dict[str, Any]] = {
-    "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _SCHEMA}}}
+    "requestBody": {
+        "required": True,
+        "content": {"multipart/form-data": {"schema": _SCHEMA, "example": _EXAMPLE}},
+    }
 }
 jobs = APIRouter(
     prefix="/api/v1/jobs",
@@ -76,14 +81,21 @@ class TaskList(PlainRecord):
 class JobOrder(JobRequest):
     """A job that is asked for; an unknown field is a mistake."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"job_type": "hello_world", "parameters": {"n": 2}}}
+    )
+
     typed: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     """More parameters, as a person types them: JSON if it fits the parameter, else the text."""
+    organisation_id: int | None = Field(default=None, ge=1, le=2**53)
+    """Organisation that the job belongs to, and what it makes. None: the first one in which the
+    caller is an operator; that of an operator of the whole installation belongs to none."""
 
 
 @jobs.get("/types")
 async def list_job_types(service: TheService, who: Who) -> JobTypeList:
     """List the job types that are installed, with the JSON schema of their parameters."""
-    return service.queries.job_types(who)
+    return service.queries.job_types()
 
 
 @jobs.post("/files", status_code=201, openapi_extra=_FORM, responses=job_problems(400, 413, 415))
@@ -115,6 +127,7 @@ async def store_job_file(
     responses={
         200: {"description": "The same job was asked for before", "model": StartedJob},
         **job_problems(400, 413),
+        **QUOTA_PROBLEMS,
     },
 )
 async def start_job(
@@ -128,7 +141,7 @@ async def start_job(
         raise InvalidJob([FieldError(f"typed.{twice[0]}", "stands in parameters as well")])
     typed = service.submission.typed(body.job_type, body.typed)
     order = body.model_copy(update={"parameters": {**body.parameters, **typed}})
-    done = await service.submit(who, order)
+    done = await service.submit(who, order, body.organisation_id)
     response.status_code = 201 if done.created else 200
     response.headers["location"] = f"/api/v1/jobs/{done.job_id}"
     return done
@@ -182,7 +195,11 @@ async def list_job_tasks(
     return TaskList(items=found.tasks, next=found.next)
 
 
-@jobs.post("/{id}/restart", status_code=202, responses={**_ONE, **job_problems(400, 409, 413)})
+@jobs.post(
+    "/{id}/restart",
+    status_code=202,
+    responses={**_ONE, **job_problems(400, 409, 413), **QUOTA_PROBLEMS},
+)
 async def continue_job(
     service: TheService, who: Who, act: TheAct, id: Id, body: RestartBody | None = None
 ) -> StartedJob:
@@ -197,8 +214,13 @@ async def remove_item(
     found: Annotated[Catalogue, the(Catalogue)], who: Who, collection: str, item: str
 ) -> None:
     """Take an item out of the catalogue; its files and tables stay."""
-    if not await found.delete_item(collection, item):
-        raise NotFound(f"there is no item {item!r} in the collection {collection!r}")
+    known = await found.seen_by(who.where(VIEWER)).item(collection, item)
+    if known is not None:
+        owner: int | None = known["properties"].get(ORGANISATION)
+        require_role(who, OPERATOR, owner)
+        if await found.acting_for(owner).delete_item(collection, item):
+            return
+    raise NotFound(f"there is no item {item!r} in the collection {collection!r}")
 
 
 ROUTERS: Final = (jobs, catalogue)

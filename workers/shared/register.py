@@ -12,7 +12,6 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from workers.shared.health import Health
@@ -20,6 +19,7 @@ from workflows.shared.contracts import Contract, Origin
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errands import ERRAND, ERRAND_PREFIX
 from workflows.shared.records import ROW_RETENTION, RUN_SWEEPER
+from workflows.shared.run_webhooks import RUN_WEBHOOKS, SCHEDULE
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -116,14 +116,6 @@ class Run:
     key: Any
 
 
-class Audience(Enum):
-    """Who sees a pipeline's runs in the inbox."""
-
-    OPERATORS = "operators"
-    ORGANISATION = "organisation"
-    """Members of the organisation that the run belongs to, by `OrganisationId`."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What a process has opened, for pipelines and bridges to open their own from."""
@@ -186,8 +178,6 @@ class Bridge:
     """Part of `docflow worker PIPELINE --with-bridge`."""
     needs_resources: bool = True
     """It uses the resources that all pipelines share."""
-    former_names: Sequence[str] = ()
-    """Accepted with a warning."""
     requirements: str | None = None
     """Entry point of a function that opens what `docflow setup` checks for it (`Requirement`), from
     the environment, as an asynchronous context; None: nothing."""
@@ -259,7 +249,6 @@ class RunGroup:
     title: str
     """What a person calls one of its runs."""
     runs: Sequence[RunKind]
-    audience: Audience = Audience.OPERATORS
     naming: str | None = None
     """How a person may write an id; None: as it is."""
     corrects: Collection[str] = ()
@@ -321,6 +310,10 @@ class Pipeline(RunGroup):
     """The same of what there are many, by name."""
     own_states: Sequence[str] = ()
     """States that it gives its runs itself, in the table of runs."""
+    rejected_rows: Sequence[str] = ()
+    """Names of the counts of its runs, in the table of runs, that are of rejected rows."""
+    tells_of_runs: bool = False
+    """Its workers tell receivers what becomes of the runs of every pipeline."""
     open_rows: Callable[[Any], "OpenRows"] | None = None
     """Its rows that runs leave open when they are terminated, from its own resources; a schedule
     of its workers closes them. None: it keeps no rows of its runs."""
@@ -420,8 +413,13 @@ class Pipeline(RunGroup):
 
     @property
     def kinds(self) -> Sequence[RunKind]:
-        """Its own, the sweeps of its rows, the removal of old ones, and errands."""
-        shared = ((self.sweep_id, RUN_SWEEPER), (self.retention_id, ROW_RETENTION))
+        """Its own, the sweeps of its rows, the removal of old ones, looks, and errands."""
+        looks = SCHEDULE if self.tells_of_runs else None
+        shared = (
+            (self.sweep_id, RUN_SWEEPER),
+            (self.retention_id, ROW_RETENTION),
+            (looks, RUN_WEBHOOKS),
+        )
         errands = (_errands(self.name),) if self.errands else ()
         return (
             *self.runs,
@@ -477,6 +475,8 @@ class PipelineView:
     """Runs by state, most urgent first, within Temporal's retention."""
     lanes: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many workers poll each further task queue, by the name of the lane."""
+    backlog: int = 0
+    """Tasks that wait in its task queues until a worker takes them, as far as Temporal knows."""
 
     @property
     def idle_lanes(self) -> Sequence[str]:

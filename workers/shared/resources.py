@@ -21,6 +21,7 @@ from workers.shared.settings.common import (
     RetentionSettings,
     ScratchSettings,
 )
+from workers.shared.settings.webhooks import ReceiverSettings
 from workers.shared.tables import open_blobs, open_tables
 from workflows.shared.notifications import NotificationPolicies
 
@@ -38,6 +39,7 @@ class CommonSettings:
     notices: NotificationSettings
     scratch: ScratchSettings
     keeps: RetentionSettings
+    receivers: ReceiverSettings
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -53,12 +55,13 @@ class CommonSettings:
             NotificationSettings.read(environment),
             ScratchSettings.read(environment),
             RetentionSettings.read(environment),
+            ReceiverSettings.read(environment),
         )
 
 
 RESOURCE_SETTINGS: Final = (
     *(BlobSettings, DatabaseSettings, NotificationSettings, ScratchSettings),
-    RetentionSettings,
+    *(RetentionSettings, ReceiverSettings),
 )
 """What `open_resources` reads."""
 LOG: Final = "log"
@@ -80,6 +83,8 @@ class Resources:
     """Folder for files while they are read."""
     keeps: RetentionSettings = field(default_factory=lambda: RetentionSettings.read({}))
     """How long rows are kept."""
+    receivers: ReceiverSettings = field(default_factory=lambda: ReceiverSettings.read({}))
+    """Which receivers of webhooks are accepted, and what their secrets are kept under."""
 
     # Imported by those who use them: readers and writers of tables take 5 MB of memory.
 
@@ -151,4 +156,5 @@ async def open_resources(environment: Mapping[str, str]) -> AsyncGenerator[Resou
             policies=settings.notices.policies,
             scratch=settings.scratch.folder,
             keeps=settings.keeps,
+            receivers=settings.receivers,
         )

@@ -11,6 +11,11 @@ class Label:
     tone: str = ""
 
 
+def N_(message: str) -> str:
+    """Mark a message that the pages translate where they show it."""
+    return message
+
+
 def visible(text: str) -> str:
     r"""Show control and direction characters as escapes (`\x1b`); line ends and tabs stay.
 

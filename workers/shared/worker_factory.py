@@ -36,7 +36,12 @@ from workers.shared.settings.common import AddressSettings
 from workflows.shared.dependencies import Dependency
 from workflows.shared.errand_workflow import Errand
 from workflows.shared.notifications import WANTED, NotificationKind, NotificationPolicies
-from workflows.shared.record_workflows import RejectionRecord, RowRetention, RunSweeper
+from workflows.shared.record_workflows import (
+    RejectionRecord,
+    RowRetention,
+    RunSweeper,
+    RunWebhooks,
+)
 from workflows.shared.run_notifications import NoticeDelivery
 from workflows.shared.waiting import Outage
 
@@ -99,6 +104,7 @@ COMMON_WORKFLOWS: Final[Sequence[type]] = (
     RowRetention,
     NoticeDelivery,
     RejectionRecord,
+    RunWebhooks,
 )
 
 SETTINGS: Final[Mapping[Dependency, Sequence[str]]] = {
@@ -139,6 +145,15 @@ def row_removal(common: Resources, pipeline: Pipeline) -> RowRemoval:
     kept = pipeline.kept_rows
     asked = {} if kept is None else {pipeline.name: partial(kept, common)}
     return RowRemoval(asked, common.blobs)
+
+
+def _webhook_steps(common: Resources, pipeline: Pipeline) -> Sequence[object]:
+    if not pipeline.tells_of_runs:
+        return ()
+    # Imported by those who post: a client of HTTP takes 5 MB of memory.
+    from workers.shared.run_webhooks import webhook_steps
+
+    return (webhook_steps(common),)
 
 
 def open_dependencies(
@@ -203,6 +218,7 @@ def _common_activities(
         run_sweep(client, common, pipeline, own),
         row_removal(common, pipeline),
         Rejections(common.rejected),
+        *_webhook_steps(common, pipeline),
         Errands(errands_of(Context(shared.environment, client, common), pipeline, own)),
     )
 

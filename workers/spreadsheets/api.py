@@ -29,7 +29,7 @@ from activities.spreadsheets.records import (
 )
 from activities.spreadsheets.value_store import ValueFilter
 from workers.shared.gateway.http.etags import etag
-from workers.shared.gateway.http.problems import problem_of
+from workers.shared.gateway.http.problems import QUOTA_PROBLEMS, problem_of
 from workers.shared.gateway.http.requests import Who
 from workers.shared.gateway.http.upload import Upload
 from workers.spreadsheets import bodies
@@ -339,7 +339,7 @@ _ONE: Final = import_problems(404)
     "",
     status_code=201,
     response_model_exclude_unset=True,
-    responses={**bodies.created, **import_problems(409, 410, 413, 415, 429)},
+    responses={**bodies.created, **import_problems(409, 410, 413, 415), **QUOTA_PROBLEMS},
     openapi_extra={"requestBody": bodies.upload_form(Naming.CAMEL)},
 )
 async def create_import(
@@ -362,7 +362,7 @@ async def create_import(
     where they are known by then.
     """
     upload = Upload(request, service.settings.upload_limit, check_beginning)
-    row = await service.create(who, upload, key=idempotency_key)
+    row = (await service.create(who, upload, key=idempotency_key)).row
     response.headers["location"] = f"/api/imports/{row.uuid}"
     response.headers["etag"] = etag(row.version)
     if row.state is SpreadsheetState.UPLOADED:

@@ -31,6 +31,7 @@ from workflows.spreadsheets.mappings import (
     TypeName,
 )
 from workflows.spreadsheets.reviews import KINDS, ROWS, Operation, RowNumber
+from workflows.spreadsheets.runs import MOST_UNDONE
 
 created: Final[dict[int | str, dict[str, Any]]] = {
     201: {
@@ -115,19 +116,22 @@ def upload_form(called: Callable[[str], str] = str) -> dict[str, Any]:
                     "examples": ["P1"],
                 }
             },
-        }
+        },
+        {"file": "list.xlsx", called("import_type"): "EVENT_PARTICIPANT", called("context_id"): 7},
     )
 
 
 def file_form(description: str) -> dict[str, Any]:
     """A form with a file alone, for the OpenAPI document."""
     file = {"type": "string", "format": "binary", "description": description}
-    return form_of({"type": "object", "required": ["file"], "properties": {"file": file}})
+    schema = {"type": "object", "required": ["file"], "properties": {"file": file}}
+    return form_of(schema, {"file": "list.xlsx"})
 
 
-def form_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A form as the body of a request, for the OpenAPI document."""
-    return {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+def form_of(schema: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any]:
+    """A form as the body of a request, for the OpenAPI document; files stand there by name."""
+    form = {"schema": schema, "example": example}
+    return {"required": True, "content": {"multipart/form-data": form}}
 
 
 column_decisions: Final[dict[str, Example]] = {
@@ -238,6 +242,7 @@ changes: Final[dict[str, Example]] = {
         "constant": {"kind": "CONSTANT", "column": 5, "value": "AT", "blanks": True},
         "split": {"kind": "SPLIT", "column": 1, "fields": ["FIRST_NAME", "LAST_NAME"]},
         "join": {"kind": "JOIN", "columns": [4, 5], "field": "STREET"},
+        "move": {"kind": "MOVE", "column": 3, "field": "EMAIL"},
         "notation": {"kind": "NOTATION", "column": 4, "notation": "DAY_FIRST"},
         "exclude": {"kind": "EXCLUDE", "rows": [4, 9]},
         "undo": {"kind": "UNDO", "version": 6},
@@ -426,6 +431,17 @@ class LearntValueBody(StrictBody):
     def _one_of_two(self) -> Self:
         _exactly_one(self, "target_name", "ignore")
         return self
+
+
+class UndoBody(StrictBody):
+    """Which rows of an upload are taken back."""
+
+    lines: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(),
+        max_length=MOST_UNDONE,
+        description="Lines of the file, as a spreadsheet numbers them; none: all of its rows",
+        examples=[[3, 17]],
+    )
 
 
 class ChangeBody(RootModel[Operation]):

@@ -1,6 +1,6 @@
 """`docflow upload`: spreadsheets whose import pauses for a person."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
@@ -25,7 +25,7 @@ from workers.shared.cli.remote import (
 )
 from workers.shared.cli.runs import words
 from workers.shared.text import one_line
-from workflows.spreadsheets.mappings import Outcome, SpreadsheetState
+from workflows.spreadsheets.mappings import Outcome, SpreadsheetState, UndoState
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,9 +42,6 @@ def _read_uuid(given: str) -> str:
 
 UuidArgument = Annotated[
     str, typer.Argument(metavar="UUID", callback=_read_uuid, help="UUID, or workflow id.")
-]
-TypeArgument = Annotated[
-    str, typer.Argument(metavar="TYPE", help="EVENT_PARTICIPANT, or another; see `types`.")
 ]
 DelimiterOption = Annotated[
     str | None, typer.Option(help="Between the fields of a text file; `tab` for a tab.")
@@ -63,6 +60,10 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that 
 _ALL: Final = "/api/v1/uploads"
 _ONE: Final = f"{_ALL}/{{}}"
 _SAMPLES: Final = 3
+_KEPT_VERSION: Final = (
+    "the type has changed since, and this upload keeps the version that it began with; to use the "
+    "newest one, cancel the upload if it is open, and upload the file again"
+)
 _Parse = Callable[[str], object]
 _Given = Iterable[tuple[int, Item]]
 """Ids with what is decided about each."""
@@ -210,20 +211,48 @@ def list_uploads(
 
 
 @app.command()
-def show(context: typer.Context, uuid: UuidArgument, output: OutputOption = Output.TABLE) -> None:
-    """Show one upload in full, and how far its undo is.
+def show(
+    context: typer.Context,
+    uuid: UuidArgument,
+    part: Annotated[
+        Literal["rows"] | None,
+        typer.Argument(
+            metavar="PART", help="rows: what became of each, and what is wrong with it."
+        ),
+    ] = None,
+    outcome: Annotated[Outcome | None, typer.Option(help="Only rows with this outcome.")] = None,
+    limit: LimitOption = 100,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one upload in full, and how far its undo is; or its rows.
 
     \b
-    Example:
+    Examples:
       docflow upload show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+      docflow upload show 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 rows --outcome ERROR
     """
+    if part is not None:
+        _rows(context, uuid, outcome, limit, output)
+    elif outcome is not None:
+        stop(UsageError("--outcome goes with rows"))
+    else:
+        _upload(context, uuid, output)
+
+
+def _upload(context: typer.Context, uuid: str, output: Output) -> None:
+    from workflows.spreadsheets.reviews import REVIEW
+
     with gateway(context) as connection:
         found = ask(connection, "GET", _ONE, uuid)
         if found["undo_state"]:
             found["undo"] = ask(connection, "GET", f"{_ONE}/undo", uuid)
+        if found["step"] == REVIEW:
+            found["review"] = ask(connection, "GET", f"{_ONE}/review", uuid)
+        page = f"{connection.address}/uploads/{uuid}"
     rows: Mapping[str, Column] = {
         "upload": "uuid",
         "type": lambda one: one["import_type"] + (", dry run" if one["dry_run"] else ""),
+        "version of the type": lambda one: _KEPT_VERSION if one["type_changed"] else None,
         "file": "filename",
         "organisation": "organisation_id",
         "context": lambda one: one["context_name"] or one["context_id"],
@@ -242,15 +271,52 @@ def show(context: typer.Context, uuid: UuidArgument, output: OutputOption = Outp
         "finished": "finished_at",
         "removed": "purged_at",
         "undo": lambda one: _undone(one["undo"]) if "undo" in one else None,
+        "reason of the undo": lambda one: one["undo"]["reason"] if "undo" in one else None,
+        "review": lambda one: _reviewed(one["review"]) if "review" in one else None,
+        "next step": lambda one: _next_step(one, page),
         "report": lambda one: f"docflow report {one['id']}" if one["has_report"] else None,
         "run": "id",
     }
-    show_one(found, output, rows, name="uuid")
+    left = _left_alone(found["undo"]) if "undo" in found else ()
+    show_one(found, output, rows, name="uuid", body="\n".join(left) or None)
 
 
 def _undone(undo: Item) -> str:
     done = f"{undo['deleted']:,} deleted, {undo['restored']:,} restored"
     return f"{undo['state']}: {done}, {undo['left_alone']:,} left alone"
+
+
+def _left_alone(undo: Item) -> Iterator[str]:
+    """The rows that an undo leaves alone, and why."""
+    for each in undo["conflicts"]:
+        place = f"row {each['line']}: " if each["line"] else ""
+        what = " ".join(filter(None, (each["record"].lower(), each["key"])))
+        yield one_line(f"{place}{what} {each['reason']}")
+    shown = len(undo["conflicts"])
+    if shown < undo["left_alone"]:
+        yield f"the first {shown:,} of {undo['left_alone']:,}"
+
+
+def _reviewed(review: Item) -> str:
+    return f"{review['wrong']:,} of {review['rows']:,} rows have a problem"
+
+
+def _next_step(upload: Item, page: str) -> str | None:
+    """What a person can do now."""
+    uuid, undo = upload["uuid"], upload.get("undo")
+    if undo is not None and undo["state"] == UndoState.RUNNING:
+        return f"docflow retry {uuid}" if undo["reason"] else None
+    if upload["waiting_since"] is None:
+        return None
+    if upload["reason"]:
+        return f"docflow retry | cancel {uuid}"
+    if "review" in upload:
+        return (
+            f"correct rows at {page}, or by the API; then `docflow upload confirm {uuid} rows`, "
+            "which rejects those that still have a problem"
+        )
+    word = "columns" if upload["state"] == SpreadsheetState.COLUMN_MAPPING else "values"
+    return f"`docflow upload {word} {uuid}`, then `docflow upload confirm {uuid} {word}`"
 
 
 @app.command()
@@ -338,10 +404,17 @@ def values(
             "--for-all", help="Answer every open question about people of the same kind as well."
         ),
     ] = False,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="What values of a field may mean instead, the likeliest first."
+        ),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="With --candidates: part of a name.")] = None,
     limit: LimitOption = 200,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what values mean, or decide it; `candidates` shows what there is to choose from.
+    """Show what values mean, or decide it; --candidates shows what there is to choose from.
 
     About a person, --confirm says that it is the one who is suggested, --create that it is
     another one, --ignore leaves the row out.
@@ -350,7 +423,11 @@ def values(
     Examples:
       docflow upload values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --open
       docflow upload values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --set 3=43 --create 4
+      docflow upload values 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --candidates CLUB --text run
     """
+    if candidates is not None:
+        _candidates(context, uuid, candidates, text, output)
+        return
     flags = {"confirm": confirm, "ignore": ignore, "create": create, "reset": reset}
     decisions = _decisions(_targets("target_id", targets, "ENTITY", int), **flags)
     with gateway(context) as connection:
@@ -416,20 +493,9 @@ def _show_answer(answer: Item, output: Output) -> None:
         typer.echo(f"{count:,} values without a meaning: `docflow upload values {uuid} --open`")
 
 
-@app.command()
-def candidates(
-    context: typer.Context,
-    uuid: UuidArgument,
-    field: Annotated[str, typer.Option(help="Field whose values are to be understood.")],
-    text: Annotated[str | None, typer.Option(help="Part of a name.")] = None,
-    output: OutputOption = Output.TABLE,
+def _candidates(
+    context: typer.Context, uuid: str, field: str, text: str | None, output: Output
 ) -> None:
-    """List what the values of a field may mean, the likeliest first; at most 50.
-
-    \b
-    Example:
-      docflow upload candidates 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --field CLUB --text run
-    """
     query = {"field": field, "text": text}
     with gateway(context) as connection:
         found = ask(connection, "GET", f"{_ONE}/candidates", uuid, query=query)["items"]
@@ -500,20 +566,9 @@ def change(
         _show_answer(ask(connection, "PATCH", _ONE, uuid, body=body), output)
 
 
-@app.command()
-def results(
-    context: typer.Context,
-    uuid: UuidArgument,
-    outcome: Annotated[Outcome | None, typer.Option(help="Only rows with this outcome.")] = None,
-    limit: LimitOption = 100,
-    output: OutputOption = Output.TABLE,
+def _rows(
+    context: typer.Context, uuid: str, outcome: Outcome | None, limit: int, output: Output
 ) -> None:
-    """List what became of each row, and what is wrong with it.
-
-    \b
-    Example:
-      docflow upload results 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --outcome ERROR
-    """
     with gateway(context) as connection:
         found = listed(connection, f"{_ONE.format(uuid)}/results", limit, outcome=outcome)
     shown: Mapping[str, Column] = {
@@ -535,6 +590,10 @@ def undo(
     preview: Annotated[
         bool, typer.Option("--preview", help="Say what would be taken back, and change nothing.")
     ] = False,
+    line: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Take back this row of the file alone; may be repeated."),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Take the rows of an upload back; records that were changed since are left alone.
@@ -542,13 +601,15 @@ def undo(
     \b
     Examples:
       docflow upload undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --preview
-      docflow upload undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1
+      docflow upload undo 0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1 --line 3 --line 17
     """
     with gateway(context) as connection:
-        if not preview:
-            ask(connection, "POST", f"{_ONE}/undo", uuid)
-        where = "undo/preview" if preview else "undo"
-        found = {"uuid": uuid, **ask(connection, "GET", f"{_ONE}/{where}", uuid)}
+        if preview:
+            found = ask(connection, "GET", f"{_ONE}/undo/preview", uuid, query={"line": line})
+        else:
+            ask(connection, "POST", f"{_ONE}/undo", uuid, body={"lines": line or []})
+            found = ask(connection, "GET", f"{_ONE}/undo", uuid)
+        found = {"uuid": uuid, **found}
     if output is not Output.TABLE:
         show_one(found, output, {}, name="uuid")
     elif preview:
@@ -558,25 +619,41 @@ def undo(
 
 
 def _show_preview(found: Item) -> None:
-    conflicts, left_alone = found["conflicts"], found["left_alone"]
     typer.echo(
         f"{found['deleted']:,} records would be deleted, {found['restored']:,} would get their "
-        f"values back, {left_alone:,} rows would be left alone; nothing was changed"
+        f"values back, {found['left_alone']:,} rows would be left alone; nothing was changed"
     )
-    for each in conflicts:
-        typer.echo(one_line(f"row {each['line']}: {each['record'].lower()} {each['reason']}"))
-    if len(conflicts) < left_alone:
-        typer.echo(f"the first {len(conflicts):,} of {left_alone:,}", err=True)
+    for line in _left_alone(found):
+        typer.echo(line)
 
 
 @app.command()
-def types(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List what can be uploaded, with the fields.
+def types(
+    context: typer.Context,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="Save a spreadsheet with the columns of this type, and help on a second sheet.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="With --template: file to write [TYPE-template.xlsx]."),
+    ] = None,
+    force: ForceOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List what can be uploaded, with the fields; or save the template of a type.
 
     \b
-    Example:
+    Examples:
       docflow upload types
+      docflow upload types --template MEMBERSHIP --out members.xlsx
     """
+    if template is not None:
+        _template(context, template, out, force=force)
+        return
     with gateway(context) as connection:
         found = ask(connection, "GET", f"{_ALL}/types")["items"]
     shown: Mapping[str, Column] = {
@@ -589,21 +666,7 @@ def types(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
     show_list(found, output, shown, name="name", nothing="no types")
 
 
-@app.command()
-def template(
-    context: typer.Context,
-    name: TypeArgument,
-    out: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File to write [TYPE-template.xlsx].")
-    ] = None,
-    force: ForceOption = False,
-) -> None:
-    """Save a spreadsheet with the columns of a type, and help on a second sheet.
-
-    \b
-    Example:
-      docflow upload template MEMBERSHIP --out members.xlsx
-    """
+def _template(context: typer.Context, name: str, out: Path | None, *, force: bool) -> None:
     from docflow.client.protocol import Request, place
 
     target = out or Path(f"{name.lower()}-template.xlsx")

@@ -161,10 +161,12 @@ class MessagedUploads:
                 filename=document.filename,
                 by=f"{_SENDER} {document.project}/{document.task}"[:_LONGEST],
                 auto_start=True,
+                # Whoever sends messages sees no page that lists what is left out.
+                asks_columns=True,
                 layout=Layout(sheet=document.sheet, encoding=document.encoding),
                 patience=self._settings.patience,
                 fingerprint=digest,
-                link=f"{public}/imports/{named}" if public else None,
+                link=f"{public}/uploads/{named}" if public else None,
                 notices=True,
             )
         except ValidationError as error:
@@ -202,7 +204,8 @@ def _numbers(document: MessagedDocument, wanted: set[str]) -> dict[str, int]:
     for name in sorted(wanted | document.scope.keys()):
         given = document.scope.get(name)
         if name not in wanted:
-            reason = f"rows of {document.type} take none; leave it out"
+            known = " and ".join(sorted(wanted))
+            reason = f"rows of {document.type} are told apart by {known}; leave this out"
         elif given is None:
             reason = f"rows of {document.type} need it; say which one"
         elif not (given.isascii() and given.isdigit() and 0 < int(given) <= 2**53):

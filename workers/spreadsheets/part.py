@@ -12,7 +12,8 @@ from workers.shared.gateway.app import GatewayPart
 from workers.shared.gateway.pages.renderer import N_, MenuEntry
 from workers.shared.gateway.pages.site import PageRoute, PipelinePages, Site
 from workers.shared.register import Context
-from workers.spreadsheets import api, memory_v1, review_v1, v1
+from workers.shared.services.quotas import Quotas
+from workers.spreadsheets import api, memory_v1, people_v1, review_v1, upload_tokens, v1
 from workers.spreadsheets.api import still_open
 from workers.spreadsheets.pages import labels
 from workers.spreadsheets.pages.actions import (
@@ -23,6 +24,7 @@ from workers.spreadsheets.pages.actions import (
 )
 from workers.spreadsheets.pages.import_pages import ImportListPage, ImportPage
 from workers.spreadsheets.pages.review import ReviewPages
+from workers.spreadsheets.pages.review_grid import GridPages
 from workers.spreadsheets.pages.upload_pages import UploadPages
 from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.run_actions import ServedSpreadsheets
@@ -36,10 +38,27 @@ _DESCRIPTION: Final = (
     "not know, and follow its rows. Every error is a problem (RFC 9457). Mapping statuses read "
     "AUTO_MATCHED, MANUAL_MATCHED, UNRESOLVED and IGNORED."
 )
-_MENU: Final = (
-    MenuEntry("/imports", N_("Imports")),
-    MenuEntry("/imports/new", N_("New import"), True),
+_MENU: Final = (MenuEntry("/uploads", N_("Import"), key="u"),)
+
+
+_ONE: Final = "/uploads/{uuid}"
+_BY_UPLOAD_TOKEN: Final = (
+    *("createUpload", "getUpload", "watchUpload", "previewUpload", "changeUpload"),
+    *("listUploadColumns", "decideUploadColumns", "listUploadCandidates"),
+    *("listUploadValues", "decideUploadValues", "exportUploadValues", "importUploadValues"),
+    *("getReview", "listReviewRows", "listReviewChanges", "listReviewSuggestions"),
+    *("previewReviewChange", "changeReview", "exportReview", "importReview"),
+    *("confirmUpload", "listUploadResults", "getUploadSummary", "listUploadDecisions"),
+    *("GET /uploads/new", "GET /uploads/templates/{name}", "POST /uploads", f"GET {_ONE}"),
+    *(f"GET {_ONE}/{each}" for each in ("live", "candidates", "report", "decisions")),
+    *(f"GET {_ONE}/{each}/export" for each in ("values", "review")),
+    *(f"POST {_ONE}/{each}" for each in ("columns", "layout", "rows", "values", "retry", "cancel")),
+    *(f"POST {_ONE}/review/{each}" for each in ("rows", "preview", "change", "upload")),
+    *(f"GET {_ONE}/review/{each}" for each in ("grid", "lines", "state")),
+    *(f"POST {_ONE}/review/{each}" for each in ("grid", "grid/preview")),
+    f"POST {_ONE}/values/upload",
 )
+"""Its pages and operations for who makes one upload, maps, reviews and confirms it."""
 
 
 def open_part(context: Context, settings: SpreadsheetSettings) -> GatewayPart:
@@ -60,6 +79,7 @@ def open_part(context: Context, settings: SpreadsheetSettings) -> GatewayPart:
             sheets.types,
             settings,
             resources.scratch,
+            Quotas.read(context.environment, resources.database),
         )
     )
 
@@ -89,19 +109,32 @@ def part_of(service: SpreadsheetService) -> GatewayPart:
         runs=ServedSpreadsheets(service),
         describe=describe,
         description=_DESCRIPTION,
-        routers=(*api.ROUTERS, *memory_v1.ROUTERS, *v1.ROUTERS, review_v1.review),
+        routers=(
+            *api.ROUTERS,
+            *memory_v1.ROUTERS,
+            *v1.ROUTERS,
+            review_v1.review,
+            people_v1.router,
+            upload_tokens.router,
+        ),
         uploads=(
             *("/api/imports", v1.PREFIX),
             *(f"{v1.PREFIX}/{{uuid}}/{each}/file" for each in ("values", "review")),
-            *("/imports", "/imports/{uuid}/review/upload", "/imports/{uuid}/values/upload"),
+            *("/uploads", "/uploads/{uuid}/review/upload", "/uploads/{uuid}/values/upload"),
         ),
+        by_upload_token=_BY_UPLOAD_TOKEN,
         problems={v1.Unconfirmed: v1.unconfirmed, StillOpen: still_open},
         pages=PipelinePages(
             routes=routes,
             templates=TEMPLATES,
             names={"words": labels},
-            reading=("/imports/{uuid}/review/preview",),
+            reading=(
+                "/uploads/{uuid}/review/preview",
+                "/uploads/{uuid}/review/grid/preview",
+            ),
             menu=_MENU,
+            importer="/uploads/new",
+            new=(MenuEntry("/uploads/new", N_("New upload"), writes=True),),
             type_titles=type_titles,
             state_titles=labels.WAITING,
         ),
@@ -112,18 +145,18 @@ def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
     imports, upload = ImportListPage(site, service), UploadPages(site, service)
     page = ImportPage(site, service)
     memory = MemoryPages(site, service)
-    review = ReviewPages(site, service, page)
+    review, grid = ReviewPages(site, service, page), GridPages(site, service)
     value_files = ValueFilePages(site, service, page)
     decide, handle = DecisionPages(site, service, page), HandlingPages(site, service, page)
-    one = "/imports/{uuid}"
+    one = _ONE
     return (
-        ("GET", "/imports", imports.show),
-        ("GET", "/imports/new", upload.show),
-        ("GET", "/imports/memory", memory.show),
-        ("GET", "/imports/templates/{name}", upload.template),
-        ("POST", "/imports/memory", memory.change),
-        ("POST", "/imports/contexts", upload.make_context),
-        ("POST", "/imports", upload.submit),
+        ("GET", "/uploads", imports.show),
+        ("GET", "/uploads/new", upload.show),
+        ("GET", "/uploads/memory", memory.show),
+        ("GET", "/uploads/templates/{name}", upload.template),
+        ("POST", "/uploads/memory", memory.change),
+        ("POST", "/uploads/contexts", upload.make_context),
+        ("POST", "/uploads", upload.submit),
         ("GET", one, page.show),
         ("GET", f"{one}/live", page.live),
         ("POST", f"{one}/columns", decide.columns),
@@ -133,6 +166,11 @@ def _routes(site: Site, service: SpreadsheetService) -> Sequence[PageRoute]:
         ("GET", f"{one}/values/export", value_files.export),
         ("POST", f"{one}/values/upload", value_files.upload),
         ("GET", f"{one}/candidates", decide.candidates),
+        ("GET", f"{one}/review/grid", grid.rows),
+        ("GET", f"{one}/review/lines", grid.lines),
+        ("GET", f"{one}/review/state", grid.state),
+        ("POST", f"{one}/review/grid", grid.change),
+        ("POST", f"{one}/review/grid/preview", grid.preview),
         ("POST", f"{one}/review/rows", review.rows),
         ("POST", f"{one}/review/preview", review.preview),
         ("POST", f"{one}/review/change", review.change),

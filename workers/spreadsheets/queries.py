@@ -67,6 +67,7 @@ from workflows.spreadsheets.mappings import (
     CellDecision,
     CellMapping,
     CellRule,
+    ColumnDecision,
     MappingStatus,
     Outcome,
     UndoState,
@@ -86,6 +87,35 @@ class Choices:
     async def types(self) -> Sequence[SheetType]:
         """The types of new imports, by name."""
         return await self._types.every()
+
+    async def later(self, row: SpreadsheetRow) -> SheetType | None:
+        """The version of its type that is in force, if an import keeps another one."""
+        if row.type_digest is None:
+            return None
+        newest = next((it for it in await self.types() if it.name == row.import_type), None)
+        if newest is None or newest.declared is None:
+            return None
+        return None if newest.declared.digest == row.type_digest else newest
+
+    async def refuse_later_fields(
+        self, row: SpreadsheetRow, decisions: Iterable[ColumnDecision]
+    ) -> None:
+        """See that decisions about columns choose no field that its type has only by now.
+
+        Raises:
+            Refused: One does.
+        """
+        later = await self.later(row)
+        if later is None:
+            return
+        new = {each.name for each in later.fields} - {it.name for it in await self.declared(row)}
+        for each in decisions:
+            if each.target in new:
+                raise Refused(
+                    f"column {each.id}: this import keeps the version of the type "
+                    f"{row.import_type} that it began with, which has no field {each.target}. To "
+                    "use the newest version, cancel this import and upload the file again"
+                )
 
     async def fields(self, row: SpreadsheetRow) -> Sequence[FieldView]:
         """The fields that columns of an import may fill, custom lists included.
@@ -363,6 +393,10 @@ class SpreadsheetQueries(SpreadsheetStatuses):
     async def types(self) -> Sequence[SheetType]:
         """The import types, by name."""
         return await self._choices.types()
+
+    async def is_superseded(self, row: SpreadsheetRow) -> bool:
+        """Whether an import keeps another version of its type than that in force."""
+        return await self._choices.later(row) is not None
 
     def events(
         self,

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from workers.shared.register import Audience, Context, Pipeline, RunKind, RunRow, scheduled
+from workers.shared.register import Context, Pipeline, RunKind, RunRow, scheduled
 from workflows.shared.dependencies import WAITING, Dependency
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
@@ -117,7 +117,7 @@ def _uuid(found: re.Match[str]) -> str:
 
 
 def _page(uuid: str) -> str:
-    return f"/imports/{uuid}"
+    return f"/uploads/{uuid}"
 
 
 _ANSWERS: Mapping[str, Any] = {"retry": Answer, "cancel": Answer}
@@ -159,6 +159,7 @@ SPREADSHEETS = Pipeline(
             page=_page,
             identifier=str,
             answers={"retry": Answer},
+            report=True,
             is_document=False,
         ),
         scheduled("spreadsheet-retention", "SpreadsheetRetention"),
@@ -169,14 +170,18 @@ SPREADSHEETS = Pipeline(
     named_probes=_named_probes,
     activities=activities,
     own_states=tuple(SpreadsheetState),
+    rejected_rows=("error",),
     open_rows=_open_rows,
     worker_help="Work on spreadsheet imports, and maintain their schedules.",
     # Most of them wait for a person for days: they need no place in memory.
     cached_runs=50,
     schedules=_schedules,
-    audience=Audience.ORGANISATION,
     naming="the UUID of a spreadsheet",
     documents="workers.spreadsheets.messages:documents",
+    errands={
+        "start": "workers.spreadsheets.errands:start",
+        "erase-person": "workers.spreadsheets.erasure:erase_person",
+    },
     gateway="workers.spreadsheets.part:open_part",
     gateway_settings="workers.spreadsheets.settings:SpreadsheetSettings",
 )

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass
 from datetime import datetime, time
 from enum import StrEnum
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,8 @@ class RowFilter(StrEnum):
     """Those with problems first, then the others; both in the order of the file."""
     PROBLEMS = "PROBLEMS"
     EXCLUDED = "EXCLUDED"
+    CHANGED = "CHANGED"
+    """Those with a cell that does not hold what stands in the file."""
 
 
 class ReviewRows:
@@ -72,9 +75,9 @@ class ReviewRows:
             size: Rows of a page.
         """
         first = page * size
-        if wanted is RowFilter.EXCLUDED:
-            excluded = sorted(edits.excluded)
-            return await self._page(uuid, edits, excluded[first : first + size], len(excluded))
+        if wanted in (RowFilter.EXCLUDED, RowFilter.CHANGED):
+            known = await self.lines(uuid, edits, wanted)
+            return await self._page(uuid, edits, known[first : first + size], len(known))
         total = counts.rows
         if wanted is RowFilter.PROBLEMS:
             total = counts.wrong
@@ -89,24 +92,76 @@ class ReviewRows:
             lines = [*lines, *fine]
         return await self._page(uuid, edits, lines, total)
 
+    async def lines(
+        self, uuid: str, edits: Edits, wanted: RowFilter, column: int | None = None
+    ) -> Sequence[int]:
+        """Numbers of all rows that a filter leaves, in the order of the file; not of `ALL`.
+
+        Args:
+            uuid: The import.
+            edits: Its corrections.
+            wanted: Which rows.
+            column: Of `PROBLEMS`: only rows with a problem in this column.
+        """
+        match wanted:
+            case RowFilter.EXCLUDED:
+                return sorted(edits.excluded)
+            case RowFilter.CHANGED:
+                return await self._changed_lines(uuid, edits)
+            case _:
+                return await self._views.all_problem_lines(uuid, column)
+
+    async def _changed_lines(self, uuid: str, edits: Edits) -> Sequence[int]:
+        def changed(blocks: Sequence[bytes]) -> list[int]:
+            rows = chain(*map(rows_of, blocks))
+            return [
+                row.line
+                for row in rows
+                if edits.may_change(row.line) and edits.corrections(row.line, row.cells)
+            ]
+
+        if not edits.steps:
+            return ()
+        if edits.edited_rows is not None:
+            return await asyncio.to_thread(
+                changed, await self._reviews.blocks_with(uuid, edits.edited_rows)
+            )
+        found: list[int] = []
+        async for blocks in self._reviews.blocks(uuid):
+            found += await asyncio.to_thread(changed, blocks)
+        return found
+
+    async def at(self, uuid: str, edits: Edits, first: int, size: int) -> Sequence[ReviewedRow]:
+        """Some rows in the order of the file, from the one at this place on."""
+        starts = await self._views.starts(uuid)
+        blocks = starts[first // BLOCK_ROWS : (first + size - 1) // BLOCK_ROWS + 1]
+        rows = chain(*map(rows_of, await self._reviews.blocks_with(uuid, blocks)))
+        begin = first % BLOCK_ROWS
+        return await self._reviewed(uuid, edits, list(islice(rows, begin, begin + size)))
+
     async def some(
         self, uuid: str, edits: Edits, lines: Sequence[int]
     ) -> Mapping[int, ReviewedRow]:
         """Rows by their numbers; those that there are not are left out."""
-        problems = await self._views.problems(uuid, lines)
         wanted = set(lines)
-        found: dict[int, ReviewedRow] = {}
-        for block in await self._reviews.blocks_with(uuid, lines):
-            for row in rows_of(block):
-                if row.line in wanted:
-                    found[row.line] = ReviewedRow(
-                        row.line,
-                        edits.cells(row.line, row.cells),
-                        problems.get(row.line, ()),
-                        edits.corrections(row.line, row.cells),
-                        _who_excluded(edits, row.line),
-                    )
-        return found
+        blocks = await self._reviews.blocks_with(uuid, wanted)
+        rows = [row for block in blocks for row in rows_of(block) if row.line in wanted]
+        return {row.line: row for row in await self._reviewed(uuid, edits, rows)}
+
+    async def _reviewed(
+        self, uuid: str, edits: Edits, rows: Sequence[SourceRow]
+    ) -> Sequence[ReviewedRow]:
+        problems = await self._views.problems(uuid, [row.line for row in rows])
+        return [
+            ReviewedRow(
+                row.line,
+                edits.cells(row.line, row.cells),
+                problems.get(row.line, ()),
+                edits.corrections(row.line, row.cells),
+                _who_excluded(edits, row.line),
+            )
+            for row in rows
+        ]
 
     async def _page(
         self, uuid: str, edits: Edits, lines: Sequence[int], total: int
@@ -161,7 +216,6 @@ def row_id_header(uuid: str, version: int) -> str:
 async def write_export(
     path: Path,
     reviews: SqlReviewStore,
-    views: SqlReviewViews,
     rows: ReviewRows,
     uuid: str,
     version: int,
@@ -177,7 +231,7 @@ async def write_export(
     titles = titles_of(edits.columns)
     headers = {column.id: column.header for column in edits.columns}
     stopped = threading.Event()
-    pages = from_thread(_pages(reviews, views, rows, uuid, edits, wanted), stopped)
+    pages = from_thread(_pages(reviews, rows, uuid, edits, wanted), stopped)
 
     def write() -> None:
         XlsxReportWriter().write(
@@ -195,7 +249,6 @@ async def write_export(
 
 async def _pages(
     reviews: SqlReviewStore,
-    views: SqlReviewViews,
     rows: ReviewRows,
     uuid: str,
     edits: Edits,
@@ -207,9 +260,7 @@ async def _pages(
             for i in range(0, len(lines), _AT_ONCE):
                 yield await _some(rows, uuid, edits, lines[i : i + _AT_ONCE])
         return
-    lines = await views.all_problem_lines(uuid)
-    if wanted is RowFilter.EXCLUDED:
-        lines = sorted(edits.excluded)
+    lines = await rows.lines(uuid, edits, wanted)
     for i in range(0, len(lines), _AT_ONCE):
         yield await _some(rows, uuid, edits, lines[i : i + _AT_ONCE])
 

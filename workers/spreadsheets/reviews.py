@@ -295,9 +295,7 @@ class SpreadsheetReviewService:
         Raises:
             WrongState: The import has no review, or has not come to it.
         """
-        row = await self._queries.kept(who, uuid)
-        state = await self._changes.state(row)
-        edits = await self._changes.edits(row)
+        row, state, edits = await self._opened(who, uuid)
         fields = await self._choices.fields(row)
         titles = {each.name: each.title for each in fields}
         counts = await self._views.reviews.problem_counts(uuid)
@@ -351,19 +349,63 @@ class SpreadsheetReviewService:
         Raises:
             WrongState: The import has no review, or has not come to it.
         """
-        row = await self._queries.kept(who, uuid)
-        state = await self._changes.state(row)
-        edits = await self._changes.edits(row)
+        row, state, edits = await self._opened(who, uuid)
         found = await self._rows.page(
             uuid, edits, state.counts, wanted, column, page, min(size, LARGEST_PAGE)
         )
+        rows = await self._shown(row, edits, found.items)
+        return state.version, Page(rows, found.total, found.has_more)
+
+    async def rows_at(
+        self, who: Identity, uuid: str, first: int, size: int
+    ) -> tuple[int, Sequence[ReviewRow]]:
+        """The version of the review and some rows in the order of the file, from a place on.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row, state, edits = await self._opened(who, uuid)
+        found = await self._rows.at(uuid, edits, first, min(size, LARGEST_PAGE))
+        return state.version, await self._shown(row, edits, found)
+
+    async def some_rows(
+        self, who: Identity, uuid: str, lines: Sequence[int]
+    ) -> tuple[int, Sequence[ReviewRow]]:
+        """The version of the review and rows by their numbers, as far as there are such.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        row, state, edits = await self._opened(who, uuid)
+        found = await self._rows.some(uuid, edits, lines)
+        known = [found[line] for line in lines if line in found]
+        return state.version, await self._shown(row, edits, known)
+
+    async def lines(
+        self, who: Identity, uuid: str, wanted: RowFilter, column: int | None = None
+    ) -> tuple[int, Sequence[int]]:
+        """The version of the review and the numbers of all rows that a filter leaves.
+
+        Raises:
+            WrongState: The import has no review, or has not come to it.
+        """
+        _, state, edits = await self._opened(who, uuid)
+        return state.version, await self._rows.lines(uuid, edits, wanted, column)
+
+    async def _opened(self, who: Identity, uuid: str) -> tuple[SpreadsheetRow, ReviewState, Edits]:
+        row = await self._queries.kept(who, uuid)
+        state = await self._changes.state(row)
+        return row, state, await self._changes.edits(row)
+
+    async def _shown(
+        self, row: SpreadsheetRow, edits: Edits, found: Sequence[ReviewedRow]
+    ) -> Sequence[ReviewRow]:
         declared = {each.name: each for each in await self._choices.declared(row)}
         fields = {
             each.id: declared[each.target] for each in edits.columns if each.target in declared
         }
         columns = [each.id for each in edits.columns]
-        rows = [_row(each, columns, remarks_on(fields, each.cells)) for each in found.items]
-        return state.version, Page(rows, found.total, found.has_more)
+        return [_row(each, columns, remarks_on(fields, each.cells)) for each in found]
 
     async def with_corrections(
         self, row: SpreadsheetRow, results: Sequence[ResultRow]
@@ -420,6 +462,8 @@ class SpreadsheetReviewService:
         """What was done to columns of these headers in earlier imports, to be done again."""
         row = await self._queries.kept(who, uuid)
         await self._changes.state(row)
+        if who.upload is not None:
+            return ()
         columns = (await self._views.columns(uuid)).columns
         known = [(each.id, each.header) for each in columns]
         found = await self._reviews.remembered(row.organisation_id, row.import_type, known)
@@ -502,9 +546,7 @@ class SpreadsheetReviewService:
         version = (await self._changes.state(row)).version
         edits = await self._changes.edits(row, version)
         path = self._scratch / f"review-{uuids.uuid4().hex}.xlsx"
-        await write_export(
-            path, self._reviews, self._views.reviews, self._rows, uuid, version, edits, wanted
-        )
+        await write_export(path, self._reviews, self._rows, uuid, version, edits, wanted)
         stem = row.filename.rsplit(".", 1)[0] or "import"
         return ReportFile(path, f"{stem}-review.xlsx")
 

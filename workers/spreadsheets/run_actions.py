@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from workers.shared.register import Run
 from workers.shared.services.run_actions import AnswerRequest, Report
-from workflows.spreadsheets.runs import undo_id
 
 if TYPE_CHECKING:
     from workers.shared.services.identity import Identity
@@ -37,9 +36,7 @@ class ServedSpreadsheets:
     async def answer(self, who: "Identity", run: Run, request: AnswerRequest) -> None:
         """`retry` and `cancel`; columns and values have answers of their own."""
         uuid: str = run.key
-        if run.workflow_id == undo_id(uuid):
-            await self._service.retry_undo(who, uuid, request.reason)
-        elif request.verb == "cancel":
+        if request.verb == "cancel":
             await self._service.cancel(who, uuid, request.reason)
         else:
             await self._service.retry(who, uuid, request.reason)

@@ -12,6 +12,7 @@ from temporalio.client import (
     WorkflowUpdateFailedError,
 )
 from temporalio.common import (
+    Priority,
     SearchAttributePair,
     TypedSearchAttributes,
     WorkflowIDConflictPolicy,
@@ -34,6 +35,7 @@ from workers.shared.services.intake import short
 from workers.shared.services.runs import TemporalRuns, temporal_errors
 from workflows.shared import attributes, errors
 from workflows.shared.contracts import Contract
+from workflows.shared.fairness import fairness_key
 from workflows.spreadsheets.mappings import FINAL, MappingsAnswer
 from workflows.spreadsheets.runs import (
     TASK_QUEUE,
@@ -123,8 +125,8 @@ class SpreadsheetRuns:
         Raises:
             RPCError: Temporal does not take it; whether it was started is not known.
         """
-        found = attributes.at_start("spreadsheets", order.import_type, str(order.organisation_id))
-        organisation = SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id))
+        owner = order.organisation_id
+        found = attributes.at_start("spreadsheets", order.import_type, str(owner), owner)
         try:
             await self._client.start_workflow(
                 SpreadsheetImport.run,
@@ -136,7 +138,8 @@ class SpreadsheetRuns:
                 # server knows: only another request meets a run here.
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 memo={"filename": order.filename, **memo},
-                search_attributes=TypedSearchAttributes([*found.search_attributes, organisation]),
+                search_attributes=found,
+                priority=Priority(fairness_key=fairness_key(owner, order.by)),
                 static_summary=short(
                     f"Spreadsheet {order.filename} as {order.import_type.replace('_', ' ').lower()}"
                 ),
@@ -207,6 +210,7 @@ class SpreadsheetRuns:
                         SearchAttributePair(attributes.ORGANISATION_ID, str(order.organisation_id)),
                     ]
                 ),
+                priority=Priority(fairness_key=fairness_key(order.organisation_id, order.uuid)),
                 static_summary="Undo of an import",
                 rpc_timeout=RPC_TIMEOUT,
             )

@@ -6,11 +6,11 @@ Nothing is kept between calls: what an import is like stands in the database, an
 decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 from temporalio.client import Client
@@ -28,17 +28,18 @@ from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
 from workers.shared.services.errors import Conflict, Forbidden, Refused, WrongState
 from workers.shared.services.identity import Identity
+from workers.shared.services.quotas import Quotas
 from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
 from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workers.spreadsheets.upload_form import Naming, NewContext, Upload, problems_of
-from workers.spreadsheets.uploads import SpreadsheetUploads
+from workers.spreadsheets.upload_form import Naming, NewContext, Upload, UploadFields, problems_of
+from workers.spreadsheets.uploads import SpreadsheetUploads, Uploaded
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import RuleViolation
 from workflows.spreadsheets.edits import Edits
-from workflows.spreadsheets.fields import SkippedRow
+from workflows.spreadsheets.fields import Entity, SkippedRow
 from workflows.spreadsheets.mappings import (
     FINAL,
     CellDecision,
@@ -63,6 +64,7 @@ from workflows.spreadsheets.runs import (
 )
 
 Order = TypeVar("Order", bound=Contract)
+_PEOPLE: Final = 50
 
 
 class SpreadsheetService(SpreadsheetQueries):
@@ -81,6 +83,7 @@ class SpreadsheetService(SpreadsheetQueries):
         types: SheetTypes,
         settings: SpreadsheetSettings,
         scratch: Path,
+        quotas: Quotas,
     ) -> None:
         super().__init__(views, blobs, Choices(store, types), scratch)
         self.settings = settings
@@ -96,7 +99,7 @@ class SpreadsheetService(SpreadsheetQueries):
         """The rows behind outcomes."""
         self.value_files = SpreadsheetValueFiles(self, store, types, scratch)
         """Values out as a spreadsheet, and their meanings back in."""
-        self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings)
+        self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings, quotas)
 
     async def create(
         self,
@@ -105,7 +108,7 @@ class SpreadsheetService(SpreadsheetQueries):
         *,
         key: str | None = None,
         naming: Naming = Naming.CAMEL,
-    ) -> SpreadsheetRow:
+    ) -> Uploaded:
         """Stream an uploaded file into the blob store and start its import.
 
         Answers with COLUMN_MAPPING where the columns are known in half a second, else UPLOADED.
@@ -128,6 +131,19 @@ class SpreadsheetService(SpreadsheetQueries):
         if not who.may_write:
             raise Forbidden("your roles allow reading only; ask for the role mapper")
         return await self._uploads.create(who, upload, key, naming)
+
+    async def check_upload(self, who: Identity, fields: UploadFields) -> int:
+        """See that somebody may make an upload; the organisation that it would belong to.
+
+        Raises:
+            Forbidden: The roles do not allow it.
+            Refused: A field is missing or wrong.
+        """
+        return (await self._uploads.check(who, fields, Naming.SNAKE))[0]
+
+    async def people(self, organisation: int, text: str) -> Sequence[Entity]:
+        """People of an organisation, by parts of their name or mail address; at most 50."""
+        return await self._store.search_people(organisation, text, _PEOPLE)
 
     async def make_context(self, who: Identity, wanted: NewContext) -> AvailableContext:
         """Make what imports can belong to, unless it is there.
@@ -169,6 +185,7 @@ class SpreadsheetService(SpreadsheetQueries):
             Refused: A decision cannot be applied; none was saved.
         """
         row = await self.writable(who, uuid)
+        await self._choices.refuse_later_fields(row, decisions)
         order = ColumnDecisions(
             by=who.subject, expected_version=expected_version, decisions=tuple(decisions)
         )
@@ -326,37 +343,57 @@ class SpreadsheetService(SpreadsheetQueries):
 
         Raises:
             Conflict: The mappings are not at the expected version any more.
+            Forbidden: The caller has an upload token: mail would go wherever they like.
             Refused: Person or address is empty or too long.
             WrongState: It has ended already.
         """
+        if who.upload is not None:
+            raise Forbidden("an upload token cannot assign an import to another person")
         row = await self.writable(who, uuid)
         if expected_version not in (None, row.version):
             raise Conflict(f"the mappings are at version {row.version}", row.version)
         order = _order(Reassignment, to=to, notify=notify, by=who.subject)
         return await self._answer(row, "reassign", order)
 
-    async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> MappingsAnswer:
-        """Try the step again that an import is parked at, or the check of all rows of its review.
+    async def retry(self, who: Identity, uuid: str, reason: str | None = None) -> None:
+        """Try the step again that an import is parked at, or its undo.
+
+        In a review, all rows are checked again.
 
         Raises:
+            NotFound: Its undo has ended meanwhile.
             WrongState: Nothing has failed.
+            Refused: Its undo is not parked, or the reason is too long.
         """
+        row, answer = await self.get(who, uuid), _order(Answer, by=who.subject, reason=reason)
+        if row.undo_state is UndoState.RUNNING:
+            await self.changeable(who, uuid)
+            await self._runs.retry_undo(uuid, answer)
+            return
         row = await self.writable(who, uuid)
         if await self.review.check_has_failed(row):
-            return await self._answer(row, "check_review", CheckAgain(by=who.subject))
-        return await self._answer(row, "retry", Answer(by=who.subject, reason=reason))
+            await self._answer(row, "check_review", CheckAgain(by=who.subject))
+        else:
+            await self._answer(row, "retry", answer)
 
-    async def undo(self, who: Identity, uuid: str) -> None:
+    async def undo(self, who: Identity, uuid: str, lines: Collection[int] = ()) -> None:
         """Begin to take the rows of an import back; see `undo_view` for how far it is.
 
+        Args:
+            who: The caller.
+            uuid: The import.
+            lines: Rows of the file that are taken back; none: all of them.
+
         Raises:
+            Refused: A line is none, or there are too many.
             WrongState: It has not ended, was a dry run, is too old or undone already.
         """
         row = await self.changeable(who, uuid)
         now = datetime.now(UTC)
         within = self.settings.patience.undo_within
         _refuse_undo(row, now, within)
-        order = UndoInput(
+        order = _order(
+            UndoInput,
             uuid=uuid,
             organisation_id=row.organisation_id,
             by=who.subject,
@@ -364,6 +401,7 @@ class SpreadsheetService(SpreadsheetQueries):
             requested_at=now,
             within=within,
             notices=True,
+            lines=tuple(sorted(set(lines))),
         )
         # Noted before it begins: what is needed for it is kept from here on.
         refusal = await self._store.begin_undo(order)
@@ -371,18 +409,15 @@ class SpreadsheetService(SpreadsheetQueries):
             raise WrongState(refusal)
         await self._runs.undo(order)
 
-    async def retry_undo(self, who: Identity, uuid: str, reason: str | None = None) -> None:
-        """Try the step again that the undo of an import is parked at.
-
-        Raises:
-            NotFound: No undo of it is open.
-            Refused: It is not parked.
-        """
-        await self.changeable(who, uuid)
-        await self._runs.retry_undo(uuid, _order(Answer, by=who.subject, reason=reason))
-
-    async def preview_undo(self, who: Identity, uuid: str) -> UndoPreview:
+    async def preview_undo(
+        self, who: Identity, uuid: str, lines: Collection[int] = ()
+    ) -> UndoPreview:
         """What an undo would do now, and the first rows that it would leave alone and why.
+
+        Args:
+            who: The caller.
+            uuid: The import.
+            lines: Rows of the file that would be taken back; none: all of them.
 
         Raises:
             WrongState: It has not ended, was a dry run, is too old or undone already; or its rows
@@ -391,7 +426,7 @@ class SpreadsheetService(SpreadsheetQueries):
         row = await self.changeable(who, uuid)
         _refuse_undo(row, datetime.now(UTC), self.settings.patience.undo_within)
         try:
-            return await self._store.preview_undo(uuid)
+            return await self._store.preview_undo(uuid, lines)
         except RuleViolation as error:
             raise WrongState(str(error)) from error
 

@@ -19,7 +19,7 @@ class SpreadsheetStatuses:
     """Where imports stand.
 
     Each method is given who asks. An import of an organisation that is not theirs does not exist
-    for them (`NotFound`).
+    for them (`NotFound`), nor does one of another session for who has an upload token.
     """
 
     def __init__(self, rows: SqlSpreadsheetStatuses) -> None:
@@ -80,7 +80,7 @@ class SpreadsheetStatuses:
         row = None
         if _UUID.fullmatch(uuid):
             row = await self._rows.get(uuid, who.where(VIEWER))
-        if row is None:
+        if row is None or not who.sees_upload_by(row.by):
             raise NotFound("there is no such import in your organisations")
         return row
 

@@ -22,7 +22,8 @@ from adapters.ports.errors import UnreadableDocument
 from workers.shared.services.bodies import Body
 from workers.shared.services.errors import Refused, UnsupportedFile
 from workflows.shared.contracts import problem_text
-from workflows.spreadsheets.mappings import EntityId, Layout, TypeName
+from workflows.shared.fields import LINE_CHARACTERS
+from workflows.spreadsheets.mappings import EntityId, Layout
 from workflows.spreadsheets.runs import ScopeName, ScopeValue
 
 EMPTY_FILE: Final = "the file is empty; choose another"
@@ -141,7 +142,7 @@ class UploadFields(LayoutFields):
 
     model_config = Body.model_config
 
-    import_type: TypeName
+    import_type: Annotated[str, StringConstraints(min_length=1, max_length=LINE_CHARACTERS)]
     context_id: Annotated[EntityId | None, _Absent] = None
     organisation_id: Annotated[EntityId | None, _Absent] = None
     auto_start: Annotated[bool, BeforeValidator(lambda value: value or False)] = False

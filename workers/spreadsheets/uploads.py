@@ -6,6 +6,7 @@ import logging
 import secrets
 import uuid as uuids
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,14 +17,16 @@ from activities.spreadsheets.store import SqlSpreadsheetStore
 from activities.spreadsheets.types.base import SheetType
 from activities.spreadsheets.views import SqlSpreadsheetViews
 from adapters.ports.blobs import Blobs
-from adapters.ports.errors import PortError
+from adapters.ports.errors import BlobNotFound, PortError
 from workers.shared.services.errors import (
+    Forbidden,
     Gone,
     Refused,
     TemporalUnavailable,
     TooManyRequests,
 )
 from workers.shared.services.identity import MAPPER, Identity, require_import, require_role
+from workers.shared.services.quotas import Quotas
 from workers.spreadsheets.runs import SpreadsheetRuns, StartedBefore
 from workers.spreadsheets.settings import SpreadsheetSettings
 from workers.spreadsheets.upload_form import Naming, Upload, UploadFields, read_fields
@@ -47,6 +50,15 @@ _KEYS: Final = uuids.UUID("5b0d0f3e-7b1c-4c0f-9f1e-3a2f4c1d6e8b")
 """Namespace of import uuids that stand for an idempotency key."""
 
 
+@dataclass(frozen=True)
+class Uploaded:
+    """The import of an upload."""
+
+    row: SpreadsheetRow
+    is_new: bool
+    """False: a request with its key came before."""
+
+
 class SpreadsheetUploads:
     """Takes uploads in."""
 
@@ -58,7 +70,9 @@ class SpreadsheetUploads:
         blobs: Blobs,
         types: SheetTypes,
         settings: SpreadsheetSettings,
+        quotas: Quotas,
     ) -> None:
+        self._quotas = quotas
         self._runs = runs
         self._views = views
         self._store = store
@@ -68,7 +82,7 @@ class SpreadsheetUploads:
 
     async def create(
         self, who: Identity, upload: Upload, key: str | None, naming: Naming
-    ) -> SpreadsheetRow:
+    ) -> Uploaded:
         """Stream a file into the blob store and start its import; see `SpreadsheetService.create`.
 
         The note of an upload is written before the first byte, and goes when the import is there:
@@ -76,8 +90,7 @@ class SpreadsheetUploads:
         """
         if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
             raise Refused(f"Idempotency-Key must have 1 to {_LONGEST_KEY} printable characters")
-        uuid = str(uuids.uuid4())
-        name = f"spreadsheets/{uuid}/{secrets.token_hex(16)}"
+        uuid, name = _new_place()
         await self._admit(who, uuid, name)
         await upload.open()
         source = await self._blobs.write(name, upload.file())
@@ -88,6 +101,33 @@ class SpreadsheetUploads:
             await self._discard(name)
             raise
         return await self._start(who, order)
+
+    async def create_from_blob(
+        self, who: Identity, blob: str, filename: str, fields: UploadFields
+    ) -> SpreadsheetRow:
+        """Start the import of a copy of a stored file; see `SpreadsheetService.create`.
+
+        Args:
+            who: Who asks.
+            blob: The file.
+            filename: As people know it.
+            fields: What it is.
+
+        Raises:
+            Refused: There is no such file as well.
+        """
+        uuid, name = _new_place()
+        await self._admit(who, uuid, name)
+        try:
+            source = await self._blobs.copy(blob, name)
+            order = await self._order(who, uuid, source, filename, fields, None, Naming.SNAKE)
+        except BlobNotFound as error:
+            await self._store.forget_upload(name)
+            raise Refused(f"blob_name: there is no {blob}; store the file first") from error
+        except BaseException:
+            await self._discard(name)
+            raise
+        return (await self._start(who, order)).row
 
     async def _admit(self, who: Identity, uuid: str, name: str) -> None:
         """Take note of an upload, and count it: noted first, so that uploads at once count too."""
@@ -111,9 +151,7 @@ class SpreadsheetUploads:
         key: str | None,
         naming: Naming,
     ) -> SpreadsheetInput:
-        organisation = self.organisation(who, fields.organisation_id, naming)
-        kind = await self._kind(who, fields, organisation, naming)
-        await self._check_context(kind, fields, organisation, naming)
+        organisation, kind, scope = await self.check(who, fields, naming)
         fingerprint = None
         if key is not None:
             uuid = await self._uuid_of(f"{organisation}\n{who.subject}\n{key}", organisation)
@@ -128,7 +166,7 @@ class SpreadsheetUploads:
             import_type=fields.import_type,
             context_id=fields.context_id,
             type_digest=kind.declared.digest if kind.declared else None,
-            scope=_scope(kind, fields),
+            scope=scope,
             source=source,
             filename=filename,
             by=who.subject,
@@ -139,9 +177,34 @@ class SpreadsheetUploads:
             layout=fields.layout(),
             patience=self._settings.patience,
             fingerprint=fingerprint,
-            link=f"{public}/imports/{uuid}" if public else None,
+            link=f"{public}/uploads/{uuid}" if public else None,
             notices=True,
+            # People of another site teach those of the organisation nothing.
+            remembers=who.upload is None,
         )
+
+    async def check(
+        self, who: Identity, fields: UploadFields, naming: Naming
+    ) -> tuple[int, SheetType, dict[str, str]]:
+        """See that somebody may make an upload; its organisation, type and scope.
+
+        Raises:
+            Forbidden: Their roles, or their upload token, do not allow it.
+            Refused: A field is missing or wrong.
+        """
+        grant = who.upload
+        if grant is not None and (fields.import_type, fields.context_id, fields.scope) != (
+            *(grant.import_type, grant.context_id),
+            grant.scope,
+        ):
+            raise Forbidden(
+                "your upload token is for another upload: send its import_type, context_id and "
+                "scope, and no others"
+            )
+        organisation = self.organisation(who, fields.organisation_id, naming)
+        kind = await self._kind(who, fields, organisation, naming)
+        await self._check_context(kind, fields, organisation, naming)
+        return organisation, kind, _scope(kind, fields)
 
     async def _uuid_of(self, key: str, organisation: int) -> str:
         """The import that a key stands for: another one after each whose run was terminated."""
@@ -194,16 +257,21 @@ class SpreadsheetUploads:
                 f"{field}: there is no {spec.title} {fields.context_id} in your organisation"
             )
 
-    async def _start(self, who: Identity, order: SpreadsheetInput) -> SpreadsheetRow:
+    async def _start(self, who: Identity, order: SpreadsheetInput) -> Uploaded:
         if order.fingerprint is not None:
             before = await self._views.get(order.uuid, who.organisations)
             if before is not None:
-                return await self._replay(order, before.fingerprint, before)
+                return Uploaded(await self._replay(order, before.fingerprint, before), is_new=False)
+        try:
+            await self._quotas.admit(order.organisation_id, order.source.size)
+        except BaseException:
+            await self._discard(order.source.name)
+            raise
         try:
             await self._runs.start(order)
         except StartedBefore as started:
-            return await self._replay(order, started.fingerprint, None)
-        return await self._first_look(order)
+            return Uploaded(await self._replay(order, started.fingerprint, None), is_new=False)
+        return Uploaded(await self._first_look(order), is_new=True)
 
     async def _first_look(self, order: SpreadsheetInput) -> SpreadsheetRow:
         """The import as it is once its columns are known, or half a second later.
@@ -250,6 +318,12 @@ class SpreadsheetUploads:
             await self._blobs.delete(name)
         except PortError as error:
             logger.warning("a refused upload is left to the purge: %s", error)
+
+
+def _new_place() -> tuple[str, str]:
+    """The uuid of an import, and the name of its file."""
+    uuid = str(uuids.uuid4())
+    return uuid, f"spreadsheets/{uuid}/{secrets.token_hex(16)}"
 
 
 async def is_terminated(

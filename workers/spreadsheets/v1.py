@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi_problem.error import Problem
+from pydantic import Field
 
 from activities.spreadsheets.records import (
     AnswerView,
@@ -27,9 +28,15 @@ from activities.spreadsheets.records import (
     mapping_status,
 )
 from activities.spreadsheets.value_store import ValueFilter
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import event_stream
 from workers.shared.gateway.http.etags import etag
-from workers.shared.gateway.http.problems import ProblemDescription, problem_of, problem_responses
+from workers.shared.gateway.http.problems import (
+    QUOTA_PROBLEMS,
+    ProblemDescription,
+    problem_of,
+    problem_responses,
+)
 from workers.shared.gateway.http.requests import PageCursor, PageLimit, Who, cursor_of
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.services.errors import NotFound, WrongState
@@ -39,6 +46,7 @@ from workers.spreadsheets import bodies
 from workers.spreadsheets.bodies import (
     ColumnDecisionsBody,
     ConfirmationBody,
+    UndoBody,
     UploadChange,
     ValueDecisionsBody,
 )
@@ -164,13 +172,17 @@ one = APIRouter(
 )
 _KEPT: Final = import_problems(410)
 """Of what is removed after its retention."""
+_MADE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The same was asked for before", "model": SpreadsheetRow},
+    **bodies.created,
+}
 _ANSWERED: Final = {**answers_with(200, VERSIONED), **import_problems(409, 410, 412)}
 
 
 @router.post(
     "",
     status_code=201,
-    responses={**bodies.created, **import_problems(410, 413, 415)},
+    responses={**_MADE, **import_problems(410, 413, 415), **QUOTA_PROBLEMS},
     openapi_extra={"requestBody": bodies.upload_form()},
 )
 async def create_upload(
@@ -193,7 +205,8 @@ async def create_upload(
     once its state is COLUMN_MAPPING.
     """
     upload = Upload(request, service.settings.upload_limit, check_beginning)
-    row = await service.create(who, upload, key=idempotency_key, naming=Naming.SNAKE)
+    done = await service.create(who, upload, key=idempotency_key, naming=Naming.SNAKE)
+    row, response.status_code = done.row, 201 if done.is_new else 200
     response.headers["location"] = f"{PREFIX}/{row.uuid}"
     response.headers["etag"] = etag(row.version)
     return row
@@ -237,7 +250,7 @@ async def get_upload(
     """Show one upload: where it stands, its rows in figures, and what it waits for."""
     row = await service.get(who, uuid)
     response.headers["etag"] = etag(row.version)
-    return row
+    return row.model_copy(update={"type_changed": await service.is_superseded(row)})
 
 
 @one.patch("", responses=_ANSWERED)
@@ -550,9 +563,17 @@ async def get_undo(service: TheService, who: Who, uuid: UploadId) -> UndoView:
 
 
 @one.get("/undo/preview", responses=import_problems(409))
-async def preview_undo(service: TheService, who: Who, uuid: UploadId) -> UndoPreview:
+async def preview_undo(
+    service: TheService,
+    who: Who,
+    uuid: UploadId,
+    line: Annotated[
+        list[Annotated[int, Field(ge=1)]] | None,
+        Query(max_length=1_000, description="Rows of the file; without: all of them"),
+    ] = None,
+) -> UndoPreview:
     """Show what an undo would take back now, and the first rows that it would leave alone."""
-    return await service.preview_undo(who, uuid)
+    return await service.preview_undo(who, uuid, line or ())
 
 
 @one.post(
@@ -560,13 +581,24 @@ async def preview_undo(service: TheService, who: Who, uuid: UploadId) -> UndoPre
     status_code=202,
     responses={**import_problems(409), **answers_with(202, _UNDO_AT)},
 )
-async def undo_upload(service: TheService, who: Who, uuid: UploadId, response: Response) -> None:
+async def undo_upload(
+    service: TheService,
+    who: Who,
+    uuid: UploadId,
+    response: Response,
+    act: TheAct,
+    body: UndoBody | None = None,
+) -> None:
     """Take the rows of an upload back: delete created ones, restore updated ones.
+
+    Without a body, or without lines in it, all rows are taken back.
 
     A row of which anything was changed since is left alone and reported: `UNDONE_PARTLY`. It can
     be undone again, for what is left.
     """
-    await service.undo(who, uuid)
+    lines = body.lines if body else ()
+    act.after = {"lines": lines or "all"}
+    await service.undo(who, uuid, lines)
     response.headers["location"] = f"{PREFIX}/{uuid}/undo"
 
 

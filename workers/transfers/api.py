@@ -10,7 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.records import AcceptedEvent, Transfer
 from workers.shared.gateway.access import TheAct
-from workers.shared.gateway.http.problems import ProblemDescription, problem_responses
+from workers.shared.gateway.http.problems import (
+    QUOTA_PROBLEMS,
+    ProblemDescription,
+    problem_responses,
+)
 from workers.shared.gateway.http.requests import (
     PageCursor,
     PageLimit,
@@ -32,7 +36,12 @@ from workers.transfers.starts import (
     structured,
 )
 from workflows.shared.contracts import PlainRecord, served
-from workflows.transfers.events import EVENT_BYTES, TransferStatus
+from workflows.transfers.events import (
+    EVENT_BYTES,
+    LARGEST_ORGANISATION,
+    ORGANISATION,
+    TransferStatus,
+)
 from workflows.transfers.runs import transfer_workflow_id
 
 _DESCRIPTIONS = {
@@ -138,25 +147,23 @@ class TransferPage(PlainRecord):
     next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
+_EVENT: Final = {
+    "specversion": "1.0",
+    "id": "1047",
+    "source": "TMS.Route",
+    "type": "Succeeded",
+    "subject": "File Upload",
+    "time": "2026-03-01T08:00:00Z",
+    "data": {"accountId": "TMS001", "path": "/out/routes.csv.pgp"},
+}
 EVENT_BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "description": "A CloudEvent in structured mode; in binary mode its attributes are headers "
         "(`ce-id`, `ce-source`, ...), and the body is its data.",
         "content": {
-            STRUCTURED: {
-                "schema": {"type": "object"},
-                "example": {
-                    "specversion": "1.0",
-                    "id": "1047",
-                    "source": "TMS.Route",
-                    "type": "Succeeded",
-                    "subject": "File Upload",
-                    "time": "2026-03-01T08:00:00Z",
-                    "data": {"accountId": "TMS001", "path": "/out/routes.csv.pgp"},
-                },
-            },
-            "application/json": {"schema": {"type": "object"}},
+            STRUCTURED: {"schema": {"type": "object"}, "example": _EVENT},
+            "application/json": {"schema": {"type": "object"}, "example": _EVENT["data"]},
         },
     }
 }
@@ -169,17 +176,30 @@ EVENT_BODY: Final[dict[str, Any]] = {
     responses={
         200: {"description": "The same event came before", "model": SentView},
         **_problems(413, 415),
+        **QUOTA_PROBLEMS,
     },
 )
 async def send_event(
-    request: Request, service: TheService, who: Who, response: Response
+    request: Request,
+    service: TheService,
+    who: Who,
+    response: Response,
+    organisation_id: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=LARGEST_ORGANISATION,
+            description="Organisation that its transfer belongs to; without it the one that the "
+            f"extension `{ORGANISATION}` of the event names, or none.",
+        ),
+    ] = None,
 ) -> SentView:
     """Have an event routed and carried out.
 
     What is not an event, or lacks a field, is refused and recorded all the same: its row says why.
     """
     body = structured(request.headers, await event_body(request))
-    started = await service.submit(who, body, "api")
+    started = await service.submit(who, body, "api", organisation_id)
     try:
         read_event(body, datetime.now(UTC))
     except NoEvent as error:
@@ -226,7 +246,7 @@ async def assign_transfer(
     service: TheService, who: Who, id: EventName, act: TheAct, body: Assignment
 ) -> Transfer:
     """Name the queue of an event that no rule matches, or another one for a job that fits none."""
-    act.reason, act.after = body.reason, {"queue": body.queue}
+    act.after = {"queue": body.queue}
     return await service.assign(who, id, body.queue, body.reason)
 
 
@@ -237,7 +257,7 @@ async def reroute_transfer(service: TheService, who: Who, id: EventName) -> Rero
     return Rerouting.model_validate(done)
 
 
-@router.post("/{id}/resend", status_code=201, responses=_problems(404, 409))
+@router.post("/{id}/resend", status_code=201, responses={**_problems(404, 409), **QUOTA_PROBLEMS})
 async def resend_transfer(
     service: TheService, who: Who, id: EventName, response: Response, body: Resending | None = None
 ) -> SentView:
@@ -246,7 +266,7 @@ async def resend_transfer(
     return _sent(started, response)
 
 
-@router.post("/{id}/redrive", status_code=201, responses=_problems(404, 409))
+@router.post("/{id}/redrive", status_code=201, responses={**_problems(404, 409), **QUOTA_PROBLEMS})
 async def redrive_transfer(
     redrives: TheRedrives,
     who: Who,

@@ -68,7 +68,7 @@ _COLUMNS: Final[Mapping[str, Column]] = {
 }
 _NEXT: Final = {
     "assign": "docflow transfer assign {} QUEUE",
-    "reroute": "docflow transfer reroute {}",
+    "reroute": "docflow transfer assign {}",
     "retry": "docflow retry {}",
     "skip": "docflow skip {}",
     "fail": "docflow fail {}",
@@ -115,9 +115,7 @@ def _next(found: Item) -> str | None:
 @app.command("list")
 def list_transfers(
     context: typer.Context,
-    status: Annotated[
-        TransferStatus | None, typer.Option(help="Only those of this status.")
-    ] = None,
+    state: Annotated[TransferStatus | None, typer.Option(help="Only those in this state.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only those of a queue.")] = None,
     account: Annotated[str | None, typer.Option(help="Only those of an account.")] = None,
     limit: LimitOption = 50,
@@ -127,10 +125,10 @@ def list_transfers(
 
     \b
     Example:
-      docflow transfer list --status NoAssigned
+      docflow transfer list --state NoAssigned
     """
     with gateway(context) as connection:
-        given = {"status": status, "queue": queue, "account_id": account}
+        given = {"status": state, "queue": queue, "account_id": account}
         found = listed(connection, _PATH, limit, **given)
     show_list(found, output, _COLUMNS, name="transfer_id", nothing="no such transfers")
     if len(found) == limit and output is Output.TABLE:
@@ -176,6 +174,10 @@ def _counted(name: str) -> Column:
 def send(
     context: typer.Context,
     event: EventArgument,
+    organisation: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="ID", help="Whose transfer it is [as the event says]."),
+    ] = None,
     no_follow: Annotated[
         bool, typer.Option("--no-follow", help="Send it, and do not wait.")
     ] = False,
@@ -194,7 +196,8 @@ def send(
       docflow transfer send event.json --no-follow
     """
     with gateway(context) as connection:
-        sent = ask(connection, "POST", _PATH, body=read_object(event))
+        whose = {"organisation_id": organisation}
+        sent = ask(connection, "POST", _PATH, body=read_object(event), query=whose)
         if not sent["is_new"]:
             typer.echo(f"the same event came before, as transfer {_short(sent)}", err=True)
         if no_follow:
@@ -218,17 +221,32 @@ def _started(sent: Item, output: Output, how: str) -> None:
 @app.command()
 def assign(
     context: typer.Context,
-    transfer: TransferArgument,
-    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Whose jobs carry it out.")],
+    transfer: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="Id of the transfer [all that wait for a queue]."),
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Argument(metavar="QUEUE", help="Whose jobs carry it out [as the rules say now]."),
+    ] = None,
     reason: ReasonOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Name the queue of an event that no rule matches, or another one for a job that fits none.
 
+    Without QUEUE, the rules are looked at again, after one was added.
+
     \b
-    Example:
+    Examples:
       docflow transfer assign 5eed5eed jobstmsroute
+      docflow transfer assign 5eed5eed
+      docflow transfer assign
     """
+    if queue is None:
+        if reason is not None:
+            stop(UsageError("--reason goes with a queue"))
+        _reroute(context, transfer, output)
+        return
     with gateway(context) as connection:
         body = {"queue": queue, "reason": reason}
         done = ask(connection, "POST", f"{_ONE}/assign", transfer, body=body)
@@ -239,22 +257,7 @@ def assign(
         show_one(done, output, {}, name="transfer_id")
 
 
-@app.command()
-def reroute(
-    context: typer.Context,
-    transfer: Annotated[
-        str | None,
-        typer.Argument(metavar="[ID]", help="Id of the transfer [all that wait for a queue]."),
-    ] = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Look at the rules again, after one was added.
-
-    \b
-    Examples:
-      docflow transfer reroute
-      docflow transfer reroute 5eed5eed
-    """
+def _reroute(context: typer.Context, transfer: str | None, output: Output) -> None:
     with gateway(context) as connection:
         if transfer is None:
             done = ask(connection, "POST", "/api/v1/routes/reroute")["items"]
@@ -328,7 +331,7 @@ def receipt(
     context: typer.Context,
     transfer: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Id of the transfer, or its first 8 characters."),
+        typer.Argument(metavar="ID", help="Id of the transfer, or its first 8 characters."),
     ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="See whether a step was changed.")

@@ -1,13 +1,19 @@
 """What people ask of the workers of transfers."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
+from activities.transfers.cloud_events import NoEvent, read_event
 from activities.transfers.partner_store import SqlPartnerStore
 from adapters.files.openpgp.keyring import GnuPg
 from workers.shared.register import Context
+from workers.shared.services.errands import WAY_IN
+from workers.shared.services.errors import Refused
 from workers.shared.services.identity import OPERATOR, Identity
+from workers.transfers.factory import transfer_service
 from workers.transfers.partners import PartnerService
 from workers.transfers.resources import partner_places, partner_secrets
 
@@ -18,6 +24,24 @@ def _service(context: Context, by: str) -> tuple[PartnerService, Identity]:
     places = partner_places(context.environment, store, secrets)
     who = Identity(by, (), frozenset({OPERATOR}))
     return PartnerService(store, places, GnuPg(secrets)), who
+
+
+async def start(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:
+    """Have an event routed and carried out; one that came before starts nothing.
+
+    Raises:
+        Refused: It is no event, or another one came with its source and id.
+        TemporalUnavailable: Temporal does not answer.
+    """
+    service = transfer_service(context.environment, context.client, context.resources.database)
+    who = Identity(by, (), frozenset({OPERATOR}))
+    body = json.dumps(given, ensure_ascii=False)
+    try:
+        read_event(body, datetime.now(UTC))
+    except NoEvent as error:
+        raise Refused(str(error)) from error
+    done = await service.submit(who, body, WAY_IN)
+    return {"id": done.workflow_id, "transfer_id": done.transfer_id, "is_new": done.created}
 
 
 async def test_partner(context: Context, own: Any, given: Mapping[str, Any], by: str) -> Any:

@@ -9,6 +9,7 @@ from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
 from adapters.database.records import SqlRejectedMessages
 from adapters.ports.records import RejectedMessages
+from workers.shared.services.quotas import Quotas
 from workers.shared.services.runs import TemporalRuns
 from workers.transfers.service import TransferService
 from workers.transfers.settings import queues_of
@@ -36,6 +37,7 @@ def transfer_service(
         TransferStarts(client),
         queues_of(environment),
         SqlRejectedMessages(database),
+        Quotas.read(environment, database),
     )
 
 

@@ -1,5 +1,6 @@
 """What the gateway serves of transfers: one, groups of them, and routes."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -7,39 +8,48 @@ from urllib.parse import urlencode
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
 
 from activities.transfers.operators_files import Clocks
 from activities.transfers.partner_store import SqlPartnerStore
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from workers.shared.gateway.app import GatewayPart
-from workers.shared.gateway.pages.renderer import N_, MenuEntry, gettext
+from workers.shared.gateway.pages.renderer import N_, MenuEntry, counted, gettext, number
 from workers.shared.gateway.pages.site import (
     Alert,
     Alike,
+    Fact,
     Form,
     PageRoute,
     PipelinePages,
+    RunPart,
     Site,
     Visitor,
+    facts_part,
     sentence,
 )
 from workers.shared.register import Context
 from workers.shared.services.errors import NotFound, Refused, ServiceError
 from workers.shared.services.identity import Identity
+from workers.shared.services.run_service import RunDetails
 from workers.transfers import api, labels, v1
 from workers.transfers.clocks import ClockService
 from workers.transfers.factory import transfer_service
+from workers.transfers.new_event import ADDRESS, NewEvent
+from workers.transfers.operator_pages import operator_routes
 from workers.transfers.partners import PartnerRecords
 from workers.transfers.redrive import Answered, ParkedGroups, Redrives
 from workers.transfers.resources import route_store
 from workers.transfers.routes import RouteListing, RouteService, read_key
-from workers.transfers.service import Rerouted, ServedTransfers, TransferService
+from workers.transfers.service import Offer, Rerouted, ServedTransfers, TransferService
 from workers.transfers.settings import clocks_of, queues_of
 from workflows.shared.notifications import cause_key, failure_fingerprint
 from workflows.shared.parking import Decision
-from workflows.transfers.events import EVENT_BYTES
-from workflows.transfers.routes import ANY
+from workflows.transfers.events import EVENT_BYTES, RouteKey
+from workflows.transfers.partners import Partner
+from workflows.transfers.routes import ANY, ATTRIBUTES
 
 GROUPS: Final = "/transfers/waiting"
 _SHOWN: Final = 100
@@ -142,7 +152,7 @@ class RoutesPage:
         try:
             added = await self._service.add(visitor.who, given)
         except Refused as error:
-            refused = Alert("This rule was not added", _sentence(error))
+            refused = Alert(gettext("This rule was not added"), sentence(error))
             return await self._page(
                 request, visitor, draft=draft, problem=refused, status=error.status
             )
@@ -158,22 +168,28 @@ class RoutesPage:
             else:
                 await self._service.enable(visitor.who, queue, rule, enabled=verb == "enable")
         except Refused as error:
-            refused = Alert("This rule was not changed", _sentence(error))
+            refused = Alert(gettext("This rule was not changed"), sentence(error))
             return await self._page(request, visitor, queue, problem=refused, status=error.status)
         return RedirectResponse(f"/routes?{urlencode({'queue': queue})}#rules", 303)
 
     async def test(self, request: Request) -> Response:
-        """Which rule takes an event that was pasted."""
+        """Which rule takes an event whose attributes were typed, or which was pasted."""
         visitor, form = await self._form(request)
         event = form.text("event", EVENT_BYTES)
+        typed = {name: form.text(f"tried_{name}", 500) for name in ATTRIBUTES}
+        top = {name: text for name, text in typed.items() if name != "account_id"}
+        given = event or json.dumps({**top, "data": {"accountId": typed["account_id"]}})
         try:
-            verdict = await self._service.test(visitor.who, read_key(event.encode()))
+            key = read_key(given.encode())
+            verdict = await self._service.test(visitor.who, key)
         except Refused as error:
-            refused = Alert("This event cannot be routed", _sentence(error))
+            refused = Alert(gettext("This event cannot be routed"), sentence(error))
             return await self._page(
-                request, visitor, event=event, problem=refused, status=error.status
+                request, visitor, event=event, tried=typed, problem=refused, status=error.status
             )
-        return await self._page(request, visitor, event=event, verdict=verdict)
+        return await self._page(
+            request, visitor, event=event, tried=key.model_dump(), key=key, verdict=verdict
+        )
 
     async def reroute(self, request: Request) -> Response:
         """Look at the rules again for the events that none has matched."""
@@ -182,7 +198,13 @@ class RoutesPage:
         failed = [each for each in done if each.problem is not None]
         if failed:
             first = f"{failed[0].transfer_id[:12]}: {failed[0].problem}"
-            few = Alert(f"{len(failed)} of {len(done)} events were not routed again", first)
+            title = counted(
+                "%(failed)s of %(count)s event was not routed again",
+                "%(failed)s of %(count)s events were not routed again",
+                len(done),
+                failed=number(len(failed)),
+            )
+            few = Alert(title, first)
             return await self._page(request, visitor, problem=few, status=503)
         return await self._page(request, visitor, rerouted=len(done))
 
@@ -215,6 +237,10 @@ class RoutesPage:
             **{
                 "draft": dict.fromkeys(_FIELDS, ""),
                 "event": "",
+                "tried": {
+                    name: request.query_params.get(f"tried_{name}", "")[:500] for name in ATTRIBUTES
+                },
+                "key": None,
                 "verdict": None,
                 "problem": None,
                 "rerouted": None,
@@ -238,19 +264,22 @@ class RoutesPage:
 def _remarks(found: RouteListing) -> list[str]:
     """What is wrong with rules, in words."""
     unusable = [
-        f"{each.queue}/{each.rule} never takes an event: {each.reason}." for each in found.unusable
+        gettext(
+            "%(rule)s never takes an event: %(reason)s.",
+            rule=f"{each.queue}/{each.rule}",
+            reason=each.reason,
+        )
+        for each in found.unusable
     ]
     ties = [
-        f"{one.queue}/{one.rule} and {other.queue}/{other.rule} could take the same event; "
-        "the first of them gets it."
+        gettext(
+            "%(one)s and %(other)s could take the same event; the first of them gets it.",
+            one=f"{one.queue}/{one.rule}",
+            other=f"{other.queue}/{other.rule}",
+        )
         for one, other in found.ties
     ]
     return unusable + ties
-
-
-def _sentence(error: Refused) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 _CORRECTION: Final = 20_000
@@ -266,11 +295,21 @@ class TransferPage:
         site: The context of the pages.
         service: Of transfers.
         redrives: Carry failed ones out anew.
+        routes: Say why one has its queue.
+        partners: That a copy can be sent to.
     """
 
-    def __init__(self, site: Site, service: TransferService, redrives: Redrives) -> None:
+    def __init__(
+        self,
+        site: Site,
+        service: TransferService,
+        redrives: Redrives,
+        routes: RouteService,
+        partners: PartnerRecords,
+    ) -> None:
         self._site = site
         self._service, self._redrives = service, redrives
+        self._routes, self._partners = routes, partners
 
     async def show(self, request: Request, transfer: str) -> Response:
         """The page; of an event that no worker has checked, what Temporal knows."""
@@ -280,6 +319,17 @@ class TransferPage:
         except NotFound:
             accepted = await self._service.accepted(visitor.who, transfer)
         return self._site.page(request, visitor, "transfer_accepted.html", accepted=accepted)
+
+    async def receipt(self, request: Request, transfer: str) -> Response:
+        """The receipt as it was written, as a file."""
+        visitor = await self._site.visitor(request)
+        content = await self._redrives.written(visitor.who, transfer)
+        name = "".join(filter(str.isalnum, transfer))[:12]
+        headers = {
+            "content-disposition": f"attachment; filename=receipt-{name}.json",
+            "cache-control": "no-store",
+        }
+        return Response(content, headers=headers, media_type="application/json")
 
     async def answer(self, request: Request, transfer: str) -> Response:
         """Answer a run that is parked."""
@@ -376,6 +426,12 @@ class TransferPage:
         status: int = 200,
     ) -> Response:
         found = await self._redrives.overview(visitor.who, transfer)
+        key, verdict = _key_of(found.transfer), None
+        if visitor.who.is_operator and key is not None:
+            verdict = await self._routes.test(visitor.who, key)
+        others: Sequence[Partner] = ()
+        if visitor.who.is_operator and Offer.RESEND in found.transfer.offers:
+            others = await self._partners.all(visitor.who)
         typed: dict[str, Any] = {} if form is None else dict(form.fields)
         return self._site.page(
             request,
@@ -386,6 +442,9 @@ class TransferPage:
             row=found.transfer,
             address=_address(found.transfer.transfer_id),
             queues=tuple(self._service.queues),
+            key=key,
+            verdict=verdict,
+            partners=[each.name for each in others],
             problem=problem,
             draft={name: typed.get(name, "") for name in _DRAFT},
         )
@@ -393,6 +452,15 @@ class TransferPage:
 
 def _address(transfer: str) -> str:
     return f"/transfers/{transfer}"
+
+
+def _key_of(row: Transfer) -> RouteKey | None:
+    """What its event is routed by; None: it was no event, or lacks an attribute."""
+    values = {name: getattr(row, name) for name in ATTRIBUTES}
+    try:
+        return RouteKey.model_validate(values)
+    except ValidationError:
+        return None
 
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -445,12 +513,17 @@ def part_of(
 
     def pages(site: Site) -> Sequence[PageRoute]:
         page = RoutesPage(site, routes, service.reroute)
-        transfer, at = TransferPage(site, service, redrives), "/transfers/{transfer}"
-        group = GroupPage(site, ParkedGroups(service))
+        records: PartnerRecords = further[PartnerRecords]
+        transfer = TransferPage(site, service, redrives, routes, records)
+        at = "/transfers/{transfer}"
+        group, new = GroupPage(site, ParkedGroups(service)), NewEvent(site, service)
         return (
+            ("GET", ADDRESS, new.show),
+            ("POST", ADDRESS, new.submit),
             ("GET", f"{GROUPS}/{{group}}", group.show),
             ("POST", f"{GROUPS}/{{group}}", group.answer),
             ("GET", at, transfer.show),
+            ("GET", f"{at}/receipt", transfer.receipt),
             ("POST", f"{at}/answer", transfer.answer),
             ("POST", f"{at}/assign", transfer.assign),
             ("POST", f"{at}/reroute", transfer.reroute),
@@ -462,6 +535,7 @@ def part_of(
             ("POST", "/routes/change", page.change),
             ("POST", "/routes/test", page.test),
             ("POST", "/routes/reroute", page.reroute),
+            *operator_routes(site, further),
         )
 
     return GatewayPart(
@@ -475,13 +549,42 @@ def part_of(
             templates=TEMPLATES,
             names={"transfer_words": labels},
             reading=("/routes/test",),
-            menu=(MenuEntry("/routes", N_("Routes"), operators=True),),
-            type_titles=lambda: {name: f"queue {name}" for name in service.queues},
+            menu=(MenuEntry("/runs?pipeline=transfers", N_("Transfers"), key="t"),),
+            type_titles=lambda: {
+                name: gettext("queue %(name)s", name=name) for name in service.queues
+            },
             command=_command,
             alike=_alike,
             answer_at="#answer",
+            parts=_parts,
+            new=(MenuEntry(ADDRESS, N_("New event"), operators=True),),
+            related=(
+                MenuEntry("/routes", N_("Routes"), operators=True),
+                MenuEntry("/partners", N_("Partners"), operators=True),
+                MenuEntry("/watches", N_("Watches"), operators=True),
+            ),
         ),
     )
+
+
+async def _parts(visitor: Visitor, found: RunDetails, form: Form | None) -> Sequence[RunPart]:
+    """The event that a transfer carries out."""
+    given = found.details
+    names = {
+        "file": N_("File"),
+        "source": N_("Source"),
+        "event_id": N_("Event"),
+        "type": N_("Type"),
+        "subject": N_("Subject"),
+        "account_id": N_("Account"),
+        "queue": N_("Queue"),
+        "job": N_("Job in the settings"),
+    }
+    facts = [Fact(title, given.get(name) or "") for name, title in names.items()]
+    if given.get("receipt"):
+        at = f"{_address(given['transfer_id'])}#receipt"
+        facts.append(Fact(N_("Receipt"), given["receipt"]["sha256"], at))
+    return facts_part(N_("Event"), facts)
 
 
 def _command(workflow_id: str) -> str:

@@ -22,7 +22,7 @@ from workers.shared.cli.remote import (
 )
 from workers.shared.cli.runs import words
 from workers.shared.text import one_line
-from workers.transfers.partner_key_commands import NameArgument
+from workers.transfers.partner_key_commands import KEYS, NameArgument
 from workers.transfers.partner_key_commands import app as keys_app
 
 app = typer.Typer(
@@ -77,15 +77,9 @@ _ROWS: Final[Mapping[str, Column]] = {
     "renames": lambda partner: (
         partner["record"]["profile"] and partner["record"]["profile"]["rename"]
     ),
-    "keys": lambda partner: _keys(partner["record"]),
     "outage": "outage",
     "runs that wait": "runs_waiting",
 }
-
-
-def _keys(record: Item) -> str | None:
-    count = len(record["host_keys"]) + len(record["keys"])
-    return f"{count}; see `docflow partner key list {record['name']}`" if count else None
 
 
 @app.command("list")
@@ -106,14 +100,18 @@ def list_partners(
 
 @app.command()
 def show(context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE) -> None:
-    """Show the record of a partner; it holds references, and no secret.
+    """Show the record of a partner and its keys; it holds references, and no secret.
 
     \b
     Example:
       docflow partner show acme
     """
     with gateway(context) as connection:
-        show_one(ask(connection, "GET", _ONE, name), output, _ROWS, name="name")
+        found = ask(connection, "GET", _ONE, name)
+        found["keys"] = ask(connection, "GET", f"{_ONE}/keys", name)["items"]
+    show_one(found, output, _ROWS, name="name")
+    if output is Output.TABLE:
+        show_list(found["keys"], output, KEYS, name="fingerprint", nothing="no keys")
 
 
 @app.command()
@@ -241,30 +239,29 @@ def test(
 
 
 @app.command()
-def enable(context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE) -> None:
-    """Let runs use a partner again; those that wait for it continue.
-
-    \b
-    Example:
-      docflow partner enable acme
-    """
-    with gateway(context) as connection:
-        _changed(ask(connection, "POST", f"{_ONE}/enable", name), output, "is enabled")
-
-
-@app.command()
-def disable(
-    context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE
+def change(
+    context: typer.Context,
+    name: NameArgument,
+    enable: Annotated[
+        bool,
+        typer.Option(
+            "--enable/--disable",
+            help="Let runs use the partner, those that wait too; or have all wait.",
+            show_default=False,
+        ),
+    ],
+    output: OutputOption = Output.TABLE,
 ) -> None:
-    """Have every run that needs a partner wait.
+    """Have every run that needs a partner wait, or let them continue.
 
     \b
-    Example:
-      docflow partner disable acme
+    Examples:
+      docflow partner change acme --disable
+      docflow partner change acme --enable
     """
     with gateway(context) as connection:
-        done = ask(connection, "POST", f"{_ONE}/disable", name)
-    _changed(done, output, "is disabled: its runs wait")
+        done = ask(connection, "POST", f"{_ONE}/{'enable' if enable else 'disable'}", name)
+    _changed(done, output, "is enabled" if enable else "is disabled: its runs wait")
 
 
 @app.command()

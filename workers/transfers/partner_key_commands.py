@@ -15,7 +15,6 @@ from workers.shared.cli.remote import (
     OutputOption,
     ask,
     gateway,
-    show_list,
     show_one,
 )
 from workers.shared.text import one_line
@@ -36,59 +35,12 @@ def _kind(key: Item) -> str:
     return "our OpenPGP key" if key["is_ours"] else "OpenPGP key"
 
 
-_COLUMNS: Final[Mapping[str, Column]] = {
+KEYS: Final[Mapping[str, Column]] = {
     "key": _kind,
     "fingerprint": "fingerprint",
     "from": "valid_from",
     "until": lambda key: key["valid_until"] or key["state"],
 }
-
-
-@app.command("list")
-def list_keys(
-    context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE
-) -> None:
-    """List the keys of a partner, with how long they last.
-
-    \b
-    Example:
-      docflow partner key list acme
-    """
-    with gateway(context) as connection:
-        found = ask(connection, "GET", _PATH, name)["items"]
-    show_list(found, output, _COLUMNS, name="fingerprint", nothing=f"{name} has no keys")
-
-
-@app.command()
-def accept(
-    context: typer.Context,
-    name: NameArgument,
-    fingerprint: Annotated[
-        str | None, typer.Option(help="Of the key, as the partner stated it: SHA256:...")
-    ] = None,
-    retire: Annotated[
-        bool, typer.Option("--retire", help="Keys that were pinned before are valid until today.")
-    ] = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Pin the host key that a server shows; runs that wait for the partner continue.
-
-    Without --fingerprint the key is shown, and pinned if you say that it is the partner's.
-
-    \b
-    Example:
-      docflow partner key accept acme --fingerprint SHA256:Ab3...
-    """
-    with gateway(context) as connection:
-        expected = fingerprint
-        if expected is None:
-            expected = _asked(name, ask(connection, "GET", _HOST_KEY, name)["fingerprint"])
-        body = {"fingerprint": expected, "retire": retire}
-        done = ask(connection, "POST", _HOST_KEY, name, body=body)
-    if output is Output.TABLE:
-        typer.echo(one_line(f"the host key {done['fingerprint']} of {name} is pinned"))
-    else:
-        show_one(done, output, {}, name="fingerprint")
 
 
 def _asked(name: str, shown: str) -> str:
@@ -110,21 +62,44 @@ def _asked(name: str, shown: str) -> str:
 def add(
     context: typer.Context,
     name: NameArgument,
-    fingerprint: Annotated[str, typer.Option(help="Of the OpenPGP key, 40 or 64 hex digits.")],
-    public: Annotated[Path | None, typer.Option(help="File with the armoured public key.")] = None,
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the host key, as the partner stated it: SHA256:...; or of the OpenPGP key, "
+            "40 or 64 hex digits."
+        ),
+    ] = None,
+    retire: Annotated[
+        bool,
+        typer.Option("--retire", help="Host keys that were pinned before are valid until today."),
+    ] = False,
+    public: Annotated[
+        Path | None, typer.Option(help="File with the partner's armoured OpenPGP key.")
+    ] = None,
     private: Annotated[
-        str | None, typer.Option(help="Reference to our armoured private key.")
+        str | None, typer.Option(help="Reference to our armoured OpenPGP key.")
     ] = None,
     passphrase: Annotated[str | None, typer.Option(help="Reference to its passphrase.")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Add an OpenPGP key: the partner's with --public, ours with --private.
+    """Pin the host key that a server shows; or add an OpenPGP key, with --public or --private.
+
+    Runs that wait for the partner continue. Without --fingerprint the host key is shown, and pinned
+    if you say that it is the partner's.
 
     \b
     Examples:
+      docflow partner key add acme --fingerprint SHA256:Ab3...
       docflow partner key add acme --fingerprint 0123... --public acme.asc
       docflow partner key add acme --fingerprint 4567... --private file:/run/secrets/our.asc
     """
+    if public is None and private is None:
+        if passphrase is not None:
+            stop(UsageError("--passphrase goes with --private"))
+        _pin(context, name, fingerprint, output, retire=retire)
+        return
+    if fingerprint is None or retire:
+        stop(UsageError("an OpenPGP key needs --fingerprint, and takes no --retire"))
     print_ = fingerprint.replace(" ", "").upper()
     with gateway(context) as connection:
         key = {
@@ -138,6 +113,21 @@ def add(
         typer.echo(one_line(f"the key {print_} of {name} is saved; {done['state']}"))
     else:
         show_one(done, output, {}, name=lambda done: print_)
+
+
+def _pin(
+    context: typer.Context, name: str, fingerprint: str | None, output: Output, *, retire: bool
+) -> None:
+    with gateway(context) as connection:
+        expected = fingerprint
+        if expected is None:
+            expected = _asked(name, ask(connection, "GET", _HOST_KEY, name)["fingerprint"])
+        body = {"fingerprint": expected, "retire": retire}
+        done = ask(connection, "POST", _HOST_KEY, name, body=body)
+    if output is Output.TABLE:
+        typer.echo(one_line(f"the host key {done['fingerprint']} of {name} is pinned"))
+    else:
+        show_one(done, output, {}, name="fingerprint")
 
 
 @app.command()

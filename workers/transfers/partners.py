@@ -447,5 +447,5 @@ def _unknown(error: UnknownHostKey, name: str) -> Sequence[str]:
     return (
         f"it shows the host key {error.shown}; {error.pinned}",
         "nothing was sent to it; compare the fingerprint with what the partner says, then: "
-        f"docflow partner key accept {name} --fingerprint {error.shown}",
+        f"docflow partner key add {name} --fingerprint {error.shown}",
     )

@@ -24,7 +24,7 @@ from workers.shared.services.errors import (
     TemporalUnavailable,
     WrongState,
 )
-from workers.shared.services.identity import Identity
+from workers.shared.services.identity import OPERATOR, Identity
 from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.runs import started_with, temporal_errors
 from workers.transfers.service import (
@@ -100,7 +100,7 @@ class Redrives:
             WrongState: It has not failed, or it is no longer known what it was started with.
             Refused: It is carried out anew already, or was.
         """
-        row = await self._service.row(who, name)
+        row = await self._service.row(who, name, OPERATOR)
         if row.status is not TransferStatus.FAILED:
             said = status_label(row.status)
             raise WrongState(f"only what has failed is carried out anew; this {said}")
@@ -114,6 +114,7 @@ class Redrives:
         first = _first(receipt) if from_action is None else from_action - 1
         if first < 0:
             raise InvalidRequest("actions are counted from 1")
+        await self._service.quotas.admit(row.organisation_id)
         done = tuple(each for each in _effects(receipt) if each[0] < first)
         # What it has itself passed over, or would have, had it come so far.
         inherited = (each for each in order.done_before if from_action is None or each[0] < first)
@@ -227,8 +228,7 @@ class Redrives:
         """A transfer.
 
         Raises:
-            Forbidden: The caller is not an operator.
-            NotFound: There is none.
+            NotFound: There is none that the caller may see.
         """
         transfer = await self._service.get(who, name)
         receipt = await self.receipt(transfer)

@@ -477,6 +477,7 @@ TRANSFERS = Pipeline(
     corrects=("retry",),
     gateway="workers.transfers.pages:open_part",
     errands={
+        "start": "workers.transfers.errands:start",
         "test-partner": "workers.transfers.errands:test_partner",
         "show-host-key": "workers.transfers.errands:show_host_key",
         "accept-host-key": "workers.transfers.errands:accept_host_key",

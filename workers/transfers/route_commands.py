@@ -29,6 +29,8 @@ app = typer.Typer(
 
 QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Name of the queue.")]
 RuleArgument = Annotated[str, typer.Argument(metavar="RULE", help="Name of the rule.")]
+_CHANGES: Final = 200
+"""Changes that are listed at most."""
 _ANY: Final = "Text that it equals; * stands for any characters."
 _PATH: Final = "/api/v1/routes"
 _ONE: Final = "/api/v1/routes/{}/{}"
@@ -54,17 +56,27 @@ def _name(rule: Item) -> str:
 def list_rules(
     context: typer.Context,
     queue: Annotated[str | None, typer.Option(help="Only those of a queue.")] = None,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Changes of rules instead, with who made them."),
+    ] = False,
     limit: LimitOption = 1_000,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List rules by queue, with what is wrong with any of them.
+    """List rules by queue, with what is wrong with any of them, or the newest changes of rules.
 
-    Events that no rule matches: `docflow transfer list --status NoAssigned`.
+    Events that no rule matches: `docflow transfer list --state NoAssigned`.
 
     \b
-    Example:
+    Examples:
       docflow route list --queue jobstmsroute
+      docflow route list --history --limit 10
     """
+    if history:
+        if queue is not None:
+            stop(UsageError("--history is of all queues"))
+        _history(context, limit, output)
+        return
     with gateway(context) as connection:
         found = listed(connection, _PATH, limit, queue=queue)
         wrong = ask(connection, "GET", _PATH, query={"limit": 1})
@@ -163,39 +175,25 @@ def test(
 
 
 @app.command()
-def enable(
+def change(
     context: typer.Context,
     queue: QueueArgument,
     rule: RuleArgument,
+    enable: Annotated[
+        bool, typer.Option("--enable/--disable", help="Take events, or none.", show_default=False)
+    ],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Have a rule take events again.
+    """Have a rule take events again, or none; it stays where it is.
 
     \b
     Example:
-      docflow route enable jobs 4
+      docflow route change jobs 4 --disable
     """
+    verb = "enable" if enable else "disable"
     with gateway(context) as connection:
-        done = ask(connection, "POST", f"{_ONE}/enable", queue, rule)
-    _changed(done, output, "is enabled")
-
-
-@app.command()
-def disable(
-    context: typer.Context,
-    queue: QueueArgument,
-    rule: RuleArgument,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Have a rule take no events; it stays where it is.
-
-    \b
-    Example:
-      docflow route disable jobs 4
-    """
-    with gateway(context) as connection:
-        done = ask(connection, "POST", f"{_ONE}/disable", queue, rule)
-    _changed(done, output, "is disabled")
+        done = ask(connection, "POST", f"{_ONE}/{verb}", queue, rule)
+    _changed(done, output, f"is {verb}d")
 
 
 @app.command()
@@ -211,20 +209,10 @@ def remove(context: typer.Context, queue: QueueArgument, rule: RuleArgument) -> 
     typer.echo(one_line(f"rule {rule} of queue {queue} is removed"))
 
 
-@app.command()
-def history(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Show at most so many.")] = 50,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """List changes of rules, the newest first, with who made them.
-
-    \b
-    Example:
-      docflow route history --limit 10
-    """
+def _history(context: typer.Context, limit: int, output: Output) -> None:
+    query = {"limit": min(limit, _CHANGES)}
     with gateway(context) as connection:
-        found = ask(connection, "GET", f"{_PATH}/changes", query={"limit": limit})["items"]
+        found = ask(connection, "GET", f"{_PATH}/changes", query=query)["items"]
     flat = [{"change": each["change"], **each["rule"]} for each in found]
     columns = {"change": "change", **_COLUMNS}
     nothing = "no rule was ever changed"

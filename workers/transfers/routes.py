@@ -206,7 +206,7 @@ class RouteService:
         """Events that no rule matched and that no person has assigned."""
         require_operator(who, "routes")
         status = TransferStatus.NO_ASSIGNED
-        rows = await self._transfers.newest(limit=_UNMATCHED, status=status)
+        rows = await self._transfers.newest(limit=_UNMATCHED, visible=who.sees, status=status)
         total = len(rows) if len(rows) < _UNMATCHED else await self._transfers.count(status)
         return UnmatchedEvents(rows, total)
 

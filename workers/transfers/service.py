@@ -9,7 +9,7 @@ from typing import Any, Final
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.transfers.cloud_events import NoEvent, head_of, read_event
+from activities.transfers.cloud_events import NoEvent, head_of, read_event, with_organisation
 from activities.transfers.operators_files import Queue
 from activities.transfers.records import AcceptedEvent, Transfer
 from activities.transfers.store import SqlTransferStore
@@ -25,9 +25,16 @@ from workers.shared.services.errors import (
     TemporalUnavailable,
     WrongState,
 )
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import (
+    OPERATOR,
+    VIEWER,
+    Identity,
+    require_operator,
+    require_role,
+)
 from workers.shared.services.lists import Cursor
-from workers.shared.services.run_actions import DefaultServedRuns
+from workers.shared.services.quotas import Quotas
+from workers.shared.services.run_actions import AnswerRequest, DefaultServedRuns
 from workers.shared.services.runs import TemporalRuns, started_with, temporal_errors
 from workers.shared.services.runs import standing as standing_of
 from workers.transfers.starts import StartedTransfer, TransferStarts
@@ -48,6 +55,7 @@ from workflows.transfers.runs import (
     transfer_workflow_id,
 )
 
+_SETTINGS: Final = "corrected settings of an action"
 _PARKED: Final = "parked: "
 """Begins the reason of a row whose run is parked."""
 WAITING: Final[Mapping[TransferStatus, str | None]] = {
@@ -127,6 +135,17 @@ class Offer(StrEnum):
     REDRIVE = "redrive"
 
 
+_OF_INSTALLATION: Final = frozenset({Offer.ASSIGN, Offer.CORRECT})
+"""They name queues and partners, which belong to no organisation."""
+
+
+def _may(who: Identity, row: Transfer, offer: Offer) -> bool:
+    """Whether a person may have something done with a transfer."""
+    if offer in _OF_INSTALLATION and not who.is_operator:
+        return False
+    return who.may(OPERATOR, row.organisation_id)
+
+
 def offers(found: Transfer) -> Sequence[Offer]:
     """What a person can have done with a transfer, as its row and its run say."""
     return [*_answers(found), *_others(found)]
@@ -189,6 +208,7 @@ class TransferService:
         starts: Starts runs.
         queues: That there are, by name.
         rejected: Keeps messages that are refused.
+        quotas: Of organisations.
     """
 
     def __init__(
@@ -199,7 +219,9 @@ class TransferService:
         starts: TransferStarts,
         queues: Mapping[str, Queue],
         rejected: RejectionRecord,
+        quotas: Quotas,
     ) -> None:
+        self.quotas = quotas
         self.store, self._partners = store, partners
         self.runs, self.starts, self._rejected = runs, starts, rejected
         self.queues = queues
@@ -214,9 +236,9 @@ class TransferService:
         before: Cursor | None = None,
         limit: int = PAGE,
     ) -> Sequence[Transfer]:
-        """Transfers, the newest change first."""
-        require_operator(who, "transfers")
+        """Transfers that a person may see, the newest change first."""
         return await self.store.newest(
+            visible=who.sees,
             limit=min(limit, LARGEST_PAGE),
             status=status,
             queue=queue,
@@ -227,29 +249,32 @@ class TransferService:
 
     async def parked_rows(self, who: Identity, limit: int) -> Sequence[Transfer]:
         """Transfers that wait for a person; of more than the limit, those that changed last."""
-        require_operator(who, "transfers")
         rows: list[Transfer] = []
         for status, beginning in WAITING.items():
-            rows += await self.store.newest(limit=limit, status=status, reason=beginning)
+            rows += await self.store.newest(
+                limit=limit, visible=who.sees, status=status, reason=beginning
+            )
         return rows
 
-    async def row(self, who: Identity, name: str) -> Transfer:
+    async def row(self, who: Identity, name: str, role: str = VIEWER) -> Transfer:
         """The row of a transfer.
 
         Args:
             who: Who asks.
             name: Its id, the beginning of it (8 characters or more), or its workflow id.
+            role: What they need in the organisation of the transfer.
 
         Raises:
-            NotFound: There is none.
+            NotFound: There is none that they may see.
             Refused: There are several.
+            Forbidden: They lack the role.
         """
-        require_operator(who, "transfers")
         text = name.removeprefix("transfer/").removesuffix("/job")
-        match await self.store.find(text):
+        match await self.store.find(text, who.sees):
             case []:
                 raise NotFound(f"there is no transfer {name!r}")
             case [one]:
+                require_role(who, role, one.organisation_id)
                 return one
             case several:
                 named = ", ".join(each.transfer_id[:12] for each in several)
@@ -265,29 +290,54 @@ class TransferService:
             view = None
         link = self.runs.link(run_of(row))
         found = row.model_copy(update={"trail": trail, "view": view, "link": link})
-        return found.model_copy(update={"offers": offers(found)})
+        offered = [each for each in offers(found) if _may(who, found, each)]
+        return found.model_copy(update={"offers": offered})
 
     async def accepted(self, who: Identity, transfer_id: str) -> AcceptedEvent:
         """An event that has no row yet: no worker has checked it.
 
         Raises:
-            NotFound: Temporal knows of none with this id, in full.
+            NotFound: Temporal knows of none with this id, in full, that they may see.
         """
-        require_operator(who, "transfers")
         with temporal_errors():
             found = await accepted_event(self.runs.client, transfer_id)
-        if found is None:
+        if found is None or not who.sees.shows(found.organisation_id):
             raise NotFound(f"there is no transfer {transfer_id!r}")
         return found
 
-    async def submit(self, who: Identity, body: str, way_in: str = "submit") -> StartedTransfer:
+    async def submit(
+        self,
+        who: Identity,
+        body: str,
+        way_in: str = "submit",
+        organisation_id: int | None = None,
+    ) -> StartedTransfer:
         """Have an event carried out; one that is refused is recorded as rejected.
 
+        Args:
+            who: Who sends it.
+            body: JSON in structured mode.
+            way_in: Where it came.
+            organisation_id: Organisation that it belongs to; None: that which it names itself.
+
         Raises:
-            InvalidRequest: Another event came with its source and id.
+            Forbidden: The caller is no operator of the organisation.
+            InvalidRequest: Another event came with its source and id, or it names another
+                organisation itself.
             TemporalUnavailable: Temporal does not take it.
         """
+        # It is routed by rules, to partners, that belong to no organisation.
         require_operator(who, "transfers")
+        named = head_of(body).organisation_id
+        if organisation_id not in (None, named) and named is not None:
+            raise InvalidRequest(
+                f"the event names organisation {named}, and the request {organisation_id}"
+            )
+        require_role(who, OPERATOR, owner := organisation_id or named)
+        if owner is not None:
+            body = with_organisation(body, owner)
+            if await self.store.get(head_of(body).transfer_id) is None:
+                await self.quotas.admit(owner)
         with temporal_errors():
             try:
                 return await self.starts.start(body, way_in)
@@ -322,7 +372,8 @@ class TransferService:
 
     async def _assignable(self, who: Identity, name: str) -> Transfer:
         """A transfer that waits for a queue, or whose job is parked."""
-        row = await self.row(who, name)
+        row = await self.row(who, name, OPERATOR)
+        require_operator(who, "queues")
         if row.status in WAITING and parked_reason(row) is not None:
             return row
         raise _no_queue(row)
@@ -343,7 +394,7 @@ class TransferService:
             who: Who decides.
             row: The transfer.
             decision: What is to be done.
-            reason: Why, for its trail; a retry has none.
+            reason: Why.
             correction: Of a retry: settings of the failed action that change, a JSON object.
             settings: Of a retry: read the settings of the job again.
 
@@ -352,12 +403,15 @@ class TransferService:
             Refused: The run does not take this answer; nothing has changed.
             TemporalUnavailable: No worker answered.
         """
+        require_role(who, OPERATOR, row.organisation_id)
+        if correction:
+            require_operator(who, _SETTINGS)
         answer: Contract = Answer(by=who.subject, reason=reason)
         if decision is Decision.RETRY and run_of(row) == file_job_id(row.transfer_id):
             action = correction_of(correction.encode() or None, "settings of the action")
-            answer = TransferRetry(by=who.subject, action=action, settings=settings)
+            answer = TransferRetry(by=who.subject, reason=reason, action=action, settings=settings)
         elif decision is Decision.RETRY:
-            answer = Retry(by=who.subject)
+            answer = Retry(by=who.subject, reason=reason)
         await self.runs.update(run_of(row), decision.value, answer, TransferView, _PIPELINE)
 
     async def cancel(self, who: Identity, row: Transfer, reason: str | None = None) -> None:
@@ -367,6 +421,7 @@ class TransferService:
             NotFound: No run of it is open.
             Refused: It is too late.
         """
+        require_role(who, OPERATOR, row.organisation_id)
         answer = Answer(by=who.subject, reason=reason)
         await self.runs.update(run_of(row), "cancel", answer, TransferView, _PIPELINE)
 
@@ -375,19 +430,20 @@ class TransferService:
 
         Args:
             who: Who asks.
-            name: The transfer; None: all that no rule has matched.
+            name: The transfer; None: all that no rule has matched and that they may see.
         """
-        require_operator(who, "transfers")
         if name is not None:
             return [await self._reroute(who, await self._unassigned(who, name))]
-        return [await self._reroute(who, row) async for row in self._all_unassigned()]
+        require_operator(who, "routes")
+        return [await self._reroute(who, row) async for row in self._all_unassigned(who)]
 
-    async def _all_unassigned(self) -> AsyncGenerator[Transfer]:
+    async def _all_unassigned(self, who: Identity) -> AsyncGenerator[Transfer]:
         """By the page: those that are rerouted meanwhile do not come again."""
         last: Transfer | None = None
         while True:
             rows = await self.store.newest(
                 limit=LARGEST_PAGE,
+                visible=who.sees,
                 status=TransferStatus.NO_ASSIGNED,
                 before=last and last.at,
                 behind=last and last.transfer_id,
@@ -418,7 +474,9 @@ class TransferService:
             InvalidRequest: There is no such partner.
             WrongState: It has not succeeded, or no copy of it is kept (any more).
         """
-        row = await self.row(who, name)
+        row = await self.row(who, name, OPERATOR)
+        if partner is not None:
+            require_operator(who, "partners")
         kept = row.kept
         if row.status is not TransferStatus.SUCCEEDED or row.queue is None:
             said = status_label(row.status)
@@ -431,6 +489,7 @@ class TransferService:
             raise InvalidRequest(
                 f"there is no partner {printable(partner)}; see `docflow partner list`"
             )
+        await self.quotas.admit(row.organisation_id)
         order = FileJobInput(
             transfer_id=row.transfer_id,
             queue=row.queue,
@@ -460,7 +519,7 @@ class TransferService:
         raise Refused(f"it was sent again {RESENDS:,} times: send its event anew")
 
     async def _unassigned(self, who: Identity, name: str) -> Transfer:
-        row = await self.row(who, name)
+        row = await self.row(who, name, OPERATOR)
         if row.status is not TransferStatus.NO_ASSIGNED:
             raise _no_queue(row)
         return row
@@ -487,6 +546,12 @@ class ServedTransfers(DefaultServedRuns):
     def __init__(self, service: TransferService) -> None:
         super().__init__(service.runs, correction="action")
         self._service = service
+
+    async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
+        """Corrected settings may name another partner, which belongs to no organisation."""
+        if request.correction is not None:
+            require_operator(who, _SETTINGS)
+        await super().answer(who, run, request)
 
     async def details(self, who: Identity, run: Run) -> Mapping[str, Any] | None:
         """A transfer with every state that it was in; any other run has its status."""

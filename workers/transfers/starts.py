@@ -18,7 +18,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReus
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.transfers.cloud_events import NoEvent, head_of, read_event
+from activities.transfers.cloud_events import EventHead, NoEvent, head_of, read_event
 from activities.transfers.operators_files import Queue
 from activities.transfers.store import SqlTransferStore
 from adapters.ports.errors import NotYet, PortError, Unavailable
@@ -46,13 +46,13 @@ from workers.shared.services.intake import (
 from workflows.shared import attributes
 from workflows.shared.contracts import MEMO
 from workflows.shared.errors import KEY_REUSED, RuleViolation
+from workflows.shared.fairness import fairness_key
 from workflows.transfers.events import (
     EVENT_BYTES,
     FILE_EVENT,
     FILE_JOB,
     TASK_QUEUE,
     TransferStatus,
-    fairness_of,
     file_of,
     queue_task_queue,
 )
@@ -189,13 +189,13 @@ class TransferStarts:
                 event = read_event(body, arrived)
             except NoEvent:
                 # The run of an event says what is wrong with it.
-                return await self.start_event(order, head.account_id)
+                return await self.start_event(order, head)
             if await self._is_done(order.transfer_id, order.digest):
                 id = file_job_id(order.transfer_id)
                 return StartedTransfer(order.transfer_id, id, created=False)
             fields = order.model_dump(exclude={"body"})
             return await self.start_job(FileJobInput(queue=queue, event=event, **fields), priority)
-        return await self.start_event(order, head.account_id)
+        return await self.start_event(order, head)
 
     async def _is_done(self, transfer_id: str, digest: str) -> bool:
         """Whether a routed event has its job, or was carried out when Temporal has forgotten it.
@@ -230,15 +230,17 @@ class TransferStarts:
             raise
         return earlier.digest == digest and not earlier.terminated
 
-    async def start_event(
-        self, order: FileEventInput, account_id: str | None = None
-    ) -> StartedTransfer:
+    async def start_event(self, order: FileEventInput, head: EventHead) -> StartedTransfer:
         """Start the run of an event.
+
+        Args:
+            order: Its input.
+            head: What it is known by.
 
         Raises:
             RefusedMessage: Another event came with its source and id.
         """
-        account = account_id or _UNKNOWN
+        account = head.account_id or _UNKNOWN
         return await self._started(
             order,
             FILE_EVENT,
@@ -246,8 +248,10 @@ class TransferStarts:
             task_queue=TASK_QUEUE,
             request_eager_start=True,
             memo={MEMO: order.digest},
-            search_attributes=attributes.at_start("transfers", "event", account[:500]),
-            priority=Priority(fairness_key=fairness_of(account)),
+            search_attributes=attributes.at_start(
+                "transfers", "event", account[:500], head.organisation_id
+            ),
+            priority=Priority(fairness_key=fairness_key(head.organisation_id, account)),
             static_summary=short(f"Event for {account}, by {order.way_in}"),
         )
 
@@ -265,8 +269,12 @@ class TransferStarts:
             file_job_id(order.transfer_id),
             task_queue=queue_task_queue(order.queue),
             memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
-            search_attributes=attributes.at_start("transfers", order.queue, account),
-            priority=Priority(priority_key=priority, fairness_key=fairness_of(account)),
+            search_attributes=attributes.at_start(
+                "transfers", order.queue, account, event.organisation_id
+            ),
+            priority=Priority(
+                priority_key=priority, fairness_key=fairness_key(event.organisation_id, account)
+            ),
             static_summary=short(f"{file or event.subject} for {account}"),
         )
 

@@ -335,7 +335,7 @@ async def list_partners(
 ) -> PartnerList:
     """List partners by name."""
     items, next = page_of(await service.all(who), lambda each: (each.name,), limit, cursor)
-    return PartnerList(items=[PartnerHead(**_head(each)) for each in items], next=next)
+    return PartnerList(items=[PartnerHead(**partner_head(each)) for each in items], next=next)
 
 
 @partners.post("", status_code=201, responses=_MADE)
@@ -380,13 +380,13 @@ async def remove_partner(
 @partners.post("/{name}/enable", responses=_ONE)
 async def enable_partner(service: Records, who: Who, name: PartnerName) -> PartnerHead:
     """Let runs use a partner again, also one that was stopped; those that wait for it continue."""
-    return PartnerHead(**_head(await service.enable(who, name, enabled=True)))
+    return PartnerHead(**partner_head(await service.enable(who, name, enabled=True)))
 
 
 @partners.post("/{name}/disable", responses=_ONE)
 async def disable_partner(service: Records, who: Who, name: PartnerName) -> PartnerHead:
     """Have every run that needs a partner wait."""
-    return PartnerHead(**_head(await service.enable(who, name, enabled=False)))
+    return PartnerHead(**partner_head(await service.enable(who, name, enabled=False)))
 
 
 @partners.get("/{name}", responses={**_ONE, **TAGGED})
@@ -401,7 +401,7 @@ async def get_partner(
         (each for each in await open_outages(transfers.runs) if each.workflow_id == id), None
     )
     return PartnerDetail(
-        **_head(record),
+        **partner_head(record),
         record=record,
         outage=None if outage is None else id,
         runs_waiting=0 if outage is None else outage.waiting,
@@ -504,10 +504,11 @@ async def remove_partner_key(
 
 def _tagged(partner: Partner, response: Response) -> PartnerHead:
     response.headers["etag"] = etag(version_of(partner))
-    return PartnerHead(**_head(partner))
+    return PartnerHead(**partner_head(partner))
 
 
-def _head(partner: Partner) -> dict[str, Any]:
+def partner_head(partner: Partner) -> dict[str, Any]:
+    """What lists show of a partner, without any secret."""
     state = "enabled" if partner.enabled else "disabled"
     host = f"{partner.host or ''}:{partner.port}" if partner.port else partner.host
     return {

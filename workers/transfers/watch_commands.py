@@ -1,4 +1,4 @@
-"""`docflow watch` and `docflow expected`: what transfers do by the clock.
+"""`docflow watch`: what transfers do by the clock.
 
 `docflow schedule trigger | pause | resume` does so with the schedule of each.
 """
@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from workers.shared.cli.errors import UsageError, stop
 from workers.shared.cli.remote import (
     Column,
     Item,
@@ -24,10 +25,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-expected = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+ExpectedOption = Annotated[
+    bool, typer.Option("--expected", help="Expected files, and what came on which day.")
+]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As the file of watches has it.")]
 
 
@@ -94,34 +94,49 @@ _BY_HAND: Final[Mapping[str, Column]] = {
 
 
 @app.command("list")
-def list_watches(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List watches, with what their last looks came to.
+def list_watches(
+    context: typer.Context, expected: ExpectedOption = False, output: OutputOption = Output.TABLE
+) -> None:
+    """List watches, with what their last looks came to; or what is expected for the newest day.
 
     \b
-    Example:
+    Examples:
       docflow watch list
+      docflow watch list --expected
     """
     with gateway(context) as connection:
-        found = ask(connection, "GET", "/api/v1/watches")["items"]
-    name = _in("watch", "name")
-    show_list(found, output, _WATCHES, name=name, nothing="no watch is declared")
+        path = "/api/v1/expected-files" if expected else "/api/v1/watches"
+        found = ask(connection, "GET", path)["items"]
+    if expected:
+        name, nothing = _in("expected", "name"), "nothing is declared as expected"
+        show_list(found, output, _EXPECTED, name=name, nothing=nothing)
+    else:
+        name, nothing = _in("watch", "name"), "no watch is declared"
+        show_list(found, output, _WATCHES, name=name, nothing=nothing)
 
 
 @app.command("show")
 def show_watch(
     context: typer.Context,
     name: NameArgument,
+    expected: ExpectedOption = False,
     unsent: Annotated[bool, typer.Option("--unsent", help="Only files without an event.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one watch, and the newest files that it has seen.
+    """Show one watch and the newest files that it has seen; or what was expected on each day.
 
-    Those that vanished stay for 30 days.
+    Files that vanished stay for 30 days.
 
     \b
-    Example:
+    Examples:
       docflow watch show acme-orders --unsent
+      docflow watch show orders --expected
     """
+    if expected:
+        if unsent:
+            stop(UsageError("--unsent goes with a watch"))
+        _show_expected(context, name, output)
+        return
     with gateway(context) as connection:
         query = {"unsent": unsent or None}
         found = ask(connection, "GET", "/api/v1/watches/{}", name, query=query)
@@ -132,30 +147,7 @@ def show_watch(
         show_list(found["files"], output, _FILES, name="path", nothing=nothing, numbers=numbers)
 
 
-@expected.command("list")
-def list_expected(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List what is expected, with what has come for the newest day.
-
-    \b
-    Example:
-      docflow expected list
-    """
-    with gateway(context) as connection:
-        found = ask(connection, "GET", "/api/v1/expected-files")["items"]
-    name = _in("expected", "name")
-    show_list(found, output, _EXPECTED, name=name, nothing="nothing is declared as expected")
-
-
-@expected.command("show")
-def show_expected(
-    context: typer.Context, name: NameArgument, output: OutputOption = Output.TABLE
-) -> None:
-    """Show what is expected, and what came for each day, the newest first.
-
-    \b
-    Example:
-      docflow expected show orders
-    """
+def _show_expected(context: typer.Context, name: str, output: Output) -> None:
     with gateway(context) as connection:
         found = ask(connection, "GET", "/api/v1/expected-files/{}", name)
     show_one(found, output, {**_EXPECTED, **_BY_HAND}, name=_in("expected", "name"))

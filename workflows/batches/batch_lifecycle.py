@@ -57,9 +57,9 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
         self._cancellation = Cancellation[bool]()
         self._view, self._steps = BatchDisplay(order, self._waiting), BatchSteps(order.key)
         self._building = self._view.building
-        self._attention = Attention(order, self._view, self._notices)
+        self._attention = Attention(order, self._view, self._notices, self._steps)
         self._pauses = BatchPauses(
-            order, self._view, self._parking, self._waiting, self._cancellation
+            order, self._view, self._parking, self._waiting, self._cancellation, self._steps
         )
         self._plan: BatchPlan | None = before and before.plan
         self._requests = BatchRequests(order.purpose, before)
@@ -143,7 +143,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             await self._wait_for(
                 lambda: self._requests.job_finished, self._times.poll, "waits for JOB_FINISHED"
             )
-        self._attention.end()
+        await self._attention.end()
 
     async def _drain_and_redrive(self) -> None:
         if self._view.phase is not Phase.DRAINING:
@@ -156,7 +156,7 @@ class BatchLifecycle(Parkable, retry=BatchAnswer, skip=BatchAnswer, fail=BatchAn
             most += self._requests.asked
             is_nothing_left = depth.dead_letters.total == 0 and not self._requests.with_failed
             if self._cancelled or is_nothing_left or self._redrives >= most:
-                self._attention.end()
+                await self._attention.end()
                 return
             await self._redrive(final=self._redrives + 1 >= most)
 

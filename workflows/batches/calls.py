@@ -7,9 +7,11 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 from workflows.batches.events import Announcement
+from workflows.batches.loads import REASON_CHARACTERS
 from workflows.batches.names import BatchKey, BatchPlan, Purpose
 from workflows.batches.runs import (
     Announce,
+    BatchAttention,
     Closing,
     DocumentCounts,
     PolledDepth,
@@ -116,6 +118,15 @@ class BatchSteps:
         """Record how the batch ends."""
         return await workflow.execute_local_activity_method(
             BatchCompletion.close, closing, summary=f"record {closing.status}", **policies.SHORT
+        )
+
+    async def call(self, reason: str | None) -> None:
+        """Record why people are asked to look at the batch; None: they no longer are."""
+        await workflow.execute_local_activity_method(
+            BatchCompletion.call,
+            BatchAttention(key=self._key, reason=reason and reason[:REASON_CHARACTERS]),
+            summary="record why it needs attention" if reason else "record that it continues",
+            **policies.SHORT,
         )
 
     async def count(self) -> DocumentCounts:

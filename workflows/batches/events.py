@@ -211,6 +211,7 @@ def columns_after_end(status: LoaderStatus, now: datetime) -> dict[str, Any]:
     """Columns of a batch that begins clean when it is started again."""
     return {
         **_become(status, now),
+        "attention": None,
         "purpose": None,
         "timings": None,
         "job_finished_at": None,

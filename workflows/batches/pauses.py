@@ -37,7 +37,7 @@ from workflows.batches.runs import (
     Validation,
 )
 from workflows.shared import attributes
-from workflows.shared.failures import Cancellation, explain
+from workflows.shared.failures import Cancellation, explain, failures_logged
 from workflows.shared.notifications import (
     REASON_CHARACTERS,
     NextStep,
@@ -181,6 +181,8 @@ class BatchRequests:
 
 T = TypeVar("T")
 
+_CALLS_RECORDED: Final = "batch-calls-recorded"
+"""Releases before it showed in Temporal alone that a batch needs attention."""
 WAITS_FOR_ROOM: Final = "waits for room in the account: other batches go first"
 _NOTHING_IN_FLIGHT: Final = (
     Phase.VALIDATING,
@@ -309,7 +311,7 @@ class BatchDisplay:
 
 def redrive_offer(key: BatchKey, kept: int) -> tuple[NextStep, ...]:
     """What a person can do with the dead letters of a batch that has ended."""
-    command = f"docflow batch redrive {key.case_id} {key.batch_id}"
+    command = f"docflow batch redrive {key.case_id}/{key.batch_id}"
     return (NextStep(does="retry its dead letters", command=command),) if kept else ()
 
 
@@ -339,10 +341,11 @@ class BatchPauses:
         parking: Parking,
         waiting: Waiting,
         cancellation: Cancellation[bool],
+        steps: BatchSteps,
     ) -> None:
         self._order, self._asks = order, order.purpose is not Purpose.SWEEP
         self._view, self._parking, self._waiting = view, parking, waiting
-        self._cancellation = cancellation
+        self._cancellation, self._steps = cancellation, steps
 
     async def do(self, step: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do a step; a person decides whether one that failed permanently is tried again.
@@ -488,7 +491,13 @@ class BatchPauses:
     async def ask(self, step: str, reason: str) -> Answered:
         """Park until a person decides, or the time for that is over."""
         before, self._view.phase = self._view.phase, Phase.PARKED
-        answered = await self._parking.wait(step, reason)
+        if workflow.patched(_CALLS_RECORDED):
+            why = f"{step}: {reason}"
+            answered = await self._parking.wait(step, reason, lambda: self._steps.call(why))
+            with failures_logged(f"{self._order.key} still shown as parked"):
+                await self._waiting.done(lambda: self._steps.call(None))
+        else:
+            answered = await self._parking.wait(step, reason)
         self._view.phase = before
         self._parking.resume(before)
         # The search attributes no longer ask for anything.
@@ -519,24 +528,28 @@ class Attention:
         order: Of the batch.
         view: What people see of it.
         notices: Of its run.
+        steps: Of the batch.
     """
 
-    def __init__(self, order: BatchInput, view: BatchDisplay, notices: Notifications) -> None:
+    def __init__(
+        self, order: BatchInput, view: BatchDisplay, notices: Notifications, steps: BatchSteps
+    ) -> None:
         self._key, self._limit = order.key, order.timings.slow_after
-        self._view, self._notices = view, notices
+        self._view, self._notices, self._steps = view, notices, steps
         self.since = order.progress and order.progress.slow_since
         """When the phase began; None: it has not."""
 
     async def check(self) -> None:
         """Ask for attention once the present phase has lasted too long."""
         since = self.since = self.since or workflow.now()
-        is_slow = workflow.now() >= since + timedelta(seconds=self._limit)
-        if self._view.call_reason is not None or not (is_slow and workflow.patched(_PATCH)):
+        is_called = self._view.call_reason is not None
+        if is_called or not (self._is_slow and workflow.patched(_PATCH)):
             return
         phase = self._view.phase
         reason = f"it has been {phase} for more than {self._limit} s: {_why(phase)}"
         self._view.call(reason)
         workflow.upsert_search_attributes(attributes.waiting(phase, since, attributes.OPERATORS))
+        await self._record(reason)
         order = self._notices.order(
             NotificationKind.NEEDS_YOU,
             phase,
@@ -548,10 +561,22 @@ class Attention:
         same = notice_id(order.kind, phase, workflow.info().first_execution_run_id)
         await self._notices.once(order.model_copy(update={"id": same}))
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """The phase is over."""
-        self.since = None
+        was_slow, self.since = self._is_slow, None
         self._view.call(None)
+        if was_slow:
+            await self._record(None)
+
+    @property
+    def _is_slow(self) -> bool:
+        since = self.since
+        return since is not None and workflow.now() >= since + timedelta(seconds=self._limit)
+
+    async def _record(self, reason: str | None) -> None:
+        if workflow.patched(_CALLS_RECORDED):
+            with failures_logged(f"what {self._key} needs not recorded"):
+                await self._steps.call(reason)
 
 
 def _why(phase: Phase) -> str:
@@ -561,7 +586,7 @@ def _why(phase: Phase) -> str:
 
 
 def _steps(key: BatchKey, phase: Phase) -> tuple[NextStep, ...]:
-    name = f"{key.case_id} {key.batch_id}"
+    name = f"{key.case_id}/{key.batch_id}"
     look = NextStep(
         does="look at its queues, and at whom it waits for", command=f"docflow batch show {name}"
     )

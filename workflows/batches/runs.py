@@ -161,6 +161,14 @@ class SkipBatch(Contract):
     reason: Reason
 
 
+class BatchAttention(Contract):
+    """Why people are asked to look at an open batch."""
+
+    key: BatchKey
+    reason: Reason | None = None
+    """None: they no longer are."""
+
+
 class CaseStatus(Contract):
     """Result of the `status` query of a case."""
 

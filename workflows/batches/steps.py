@@ -13,6 +13,7 @@ from workflows.batches.loads import (
 from workflows.batches.names import BatchKey, BatchPlan
 from workflows.batches.runs import (
     Announce,
+    BatchAttention,
     CanaryCheckInput,
     Closing,
     DeliverySeen,
@@ -83,6 +84,9 @@ class BatchCompletion:
 
     @activity.defn(name="batches.close")
     async def close(self, closing: Closing) -> DocumentCounts: ...
+
+    @activity.defn(name="batches.call")
+    async def call(self, attention: BatchAttention) -> None: ...
 
     @activity.defn(name="batches.sweep_facts")
     async def sweep_facts(self, key: BatchKey) -> SweepInfo: ...

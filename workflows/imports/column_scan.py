@@ -132,11 +132,13 @@ class UnusedColumn:
         name: Its title, or what a spreadsheet calls it.
         values: How many of its cells hold something.
         field: The field that its title fits and that another column holds.
+        dropped: The message leaves it out.
     """
 
     name: str
     values: int
     field: str | None = None
+    dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +445,8 @@ class Survey:
                 raise InvalidDocument(
                     f"columns {column_letters(first)} {titles[first]!r} and "
                     f"{column_letters(other)} {titles[other]!r} on line {self._header.line} both "
-                    f"mean {spec.name}, with different values; rename or remove one"
+                    f"mean {spec.name}, with different values; say which counts "
+                    f"(--map {column_letters(first)}={spec.name}), or rename or remove one"
                 )
 
     def _unused(self, header: TableHeader) -> list[UnusedColumn]:
@@ -455,7 +458,8 @@ class Survey:
             title = header.titles[position] if position < len(header.titles) else ""
             meaning = header.meanings.get(position)
             name = repr(title) if title else f"column {column_letters(position)} without a title"
-            unused.append(UnusedColumn(name, values, meaning and meaning.field.name))
+            is_dropped = position in header.dropped
+            unused.append(UnusedColumn(name, values, meaning and meaning.field.name, is_dropped))
         return unused
 
 

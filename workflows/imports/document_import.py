@@ -371,6 +371,11 @@ class DocumentImport(Parkable, retry=Retry, skip=Answer, fail=Answer):
             waiting_for=self._waiting.dependency,
         )
 
+    @workflow.query(name="message")
+    def message(self) -> ImportInput:
+        """The message, as people have corrected it."""
+        return ImportInput(message=self._message)
+
 
 def _corrected(message: ImportMessage, answer: Retry) -> ImportMessage:
     """The message as a person has corrected it.

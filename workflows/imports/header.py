@@ -1,7 +1,9 @@
 """The header of a table: where it is, and what each of its columns means."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import IntEnum
@@ -14,6 +16,7 @@ from workflows.shared.cells import (
     TITLE_CHARACTERS,
     Cell,
     column_letters,
+    is_filled,
     readable,
     titles_in_columns,
 )
@@ -44,7 +47,8 @@ def marks_of(
     return [
         [*spec.by_name[field].title_words]
         + [
-            max(normalise(title).split(), key=len, default="")
+            # The letters of a column may stand in place of its title.
+            "" if _LETTERS.fullmatch(title) else max(normalise(title).split(), key=len, default="")
             for title, name in required_titles
             if name == field
         ]
@@ -216,6 +220,7 @@ _COLUMNS_OF_TABLE: Final = 2
 _FIELDS_OF_SIDEWAYS: Final = 2
 """Fields that a row of a table names at most that lies on its side."""
 _HEADERS_IN_MESSAGE: Final = 30
+_LETTERS: Final = re.compile("[a-z]{1,3}")
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -233,6 +238,7 @@ class TableHeader:
         meanings: Position to what the title there means.
         rows: Cells of its rows as read: what repeats them further down is not data.
         wrong: Position of the report's column that says what is wrong.
+        dropped: Positions of columns that the message leaves out.
     """
 
     line: int
@@ -243,6 +249,7 @@ class TableHeader:
     meanings: Mapping[int, Meaning] = field(default_factory=dict[int, Meaning])
     rows: Sequence[Sequence[Cell]] = ()
     wrong: int | None = None
+    dropped: frozenset[int] = frozenset()
 
     def with_positions(self, chosen: Mapping[str, int]) -> "TableHeader":
         """The same where other columns hold some fields."""
@@ -264,16 +271,18 @@ def match_header(
         line: Its line number.
         cells: As read.
         spec: What the table holds.
-        names: Normalised title to the field that the message says it means.
+        names: Normalised title, or letters of a column if no title is the same, to the field that
+            the message says it means.
     """
     titles = tuple(title_text(cell) for cell in cells)
+    mapped = _mapped(titles, names) if names else dict[int, str]()
     meanings: dict[int, Meaning] = {}
     ignored: list[str] = []
     wrong: int | None = None
     for position, title in enumerate(titles):
         if wrong is None and plain_title(title) == WRONG:
             wrong = position
-        elif (meaning := _meaning(title, spec, names)) is not None:
+        elif (meaning := _meaning(title, spec, names, mapped.get(position))) is not None:
             meanings[position] = meaning
         elif plain_title(title):
             ignored.append(title)
@@ -292,11 +301,52 @@ def match_header(
         meanings,
         (cells,),
         wrong,
+        frozenset(place for place, name in mapped.items() if name == NOT_USED),
     )
 
 
-def _meaning(title: str, spec: TableSpec, names: Mapping[str, str]) -> Meaning | None:
-    mapped = names.get(title_key(title)) if names else None
+def refuse_unknown_titles(mapped: Mapping[str, str], headers: Sequence[TableHeader]) -> None:
+    """Refuse a message that says what a column means which no table of its document has.
+
+    Args:
+        mapped: Title to the name of a field, or to `-`.
+        headers: Of the tables of the document.
+
+    Raises:
+        InvalidDocument: There is such a column.
+    """
+    there: dict[str, str] = {}
+    for header in headers:
+        there |= {title_key(title): title for title in header.titles if plain_title(title)}
+    widest = max(len(header.titles) for header in headers)
+    letters = {title_key(column_letters(place)) for place in range(widest)}
+    for title, name in mapped.items():
+        if name.strip() != NOT_USED and title_key(title) not in there.keys() | letters:
+            listed = ", ".join(map(repr, [*there.values()][:_HEADERS_IN_MESSAGE]))
+            raise InvalidDocument(
+                f"the message maps {readable(title, TITLE_CHARACTERS)!r} to {name}, and the "
+                f"document has no such column; its columns are {listed}"
+            )
+
+
+def _mapped(titles: Sequence[str], names: Mapping[str, str]) -> dict[int, str]:
+    """What a message says of columns, by position: of their titles, or of their letters."""
+    keys = [title_key(title) for title in titles]
+    by_letter = {
+        place: names[letters]
+        for place in range(len(titles))
+        if (letters := title_key(column_letters(place))) in names and letters not in keys
+    }
+    by_title = {place: names[key] for place, key in enumerate(keys) if key in names}
+    return by_title | by_letter
+
+
+def _meaning(
+    title: str, spec: TableSpec, names: Mapping[str, str], mapped: str | None = None
+) -> Meaning | None:
+    """What a title means; `mapped` is what the message says of its column."""
+    if mapped is None and names:
+        mapped = names.get(title_key(title))
     if mapped == NOT_USED:
         return None
     if mapped is not None:
@@ -377,6 +427,28 @@ def find_header(
     if closest is not None:
         _refuse_sideways(sideways(top, spec, names, closest[0]), sheet)
     raise InvalidDocument(_nothing_found(spec, required, closest, sheet))
+
+
+def likely_header(
+    top: Sequence[tuple[int, Sequence[Cell]]], spec: TableSpec, names: Mapping[str, str] = _NO_NAMES
+) -> TableHeader | None:
+    """Return the header of a table, or else the row that is most like one; None: there is no row.
+
+    It is for a person, who says what its columns mean.
+
+    Args:
+        top: The first rows of a sheet, with their line numbers.
+        spec: What the table should hold.
+        names: Normalised title to the field that the message says it means.
+    """
+    with suppress(InvalidDocument):
+        return find_header(top, spec, names=names)
+    closest = _closest(top, spec, names)
+    if closest is None or closest[0]:
+        return None if closest is None else closest[1]
+    texts = [sum(isinstance(each, str) and is_filled(each) for each in cells) for _, cells in top]
+    line, cells = top[texts.index(max(texts))]
+    return match_header(line, title_cells(cells), spec, names)
 
 
 def _closest(

@@ -187,6 +187,7 @@ class Job(Parkable, retry=JobRetry, skip=Answer, fail=Answer):
                 Stage.run,
                 order,
                 id=stage_workflow_id(self._order.job_id, order.ref),
+                search_attributes=attributes.of_part(self._order.organisation_id),
                 static_summary=f"Stage {number}: {order.definition.stage_name}",
             )
         except ChildWorkflowError as error:

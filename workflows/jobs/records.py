@@ -86,6 +86,8 @@ class JobRecord(Contract):
     version: int = 1
     """Of the definition."""
     project: str | None = None
+    organisation_id: int | None = None
+    """Organisation that it belongs to; None: the installation."""
     alias: str | None = None
     """The id that a foreign system gave it."""
     failed_tasks: tuple[FailedTask, ...] = Field(default=(), max_length=FAILED_TASKS_LISTED)
@@ -133,6 +135,10 @@ class JobRecorded(Contract):
     """The job type makes the result of the job: `jobs.make_result` has to precede its end."""
 
 
+ROWS: Final = "rows"
+"""In the result of a stage: how many rows it has brought."""
+BYTES: Final = "bytes"
+"""In the result of a stage: the size of the files that it has read."""
 OUTPUTS: Final = "outputs"
 """Key in the result of a job."""
 FILES: Final = 500

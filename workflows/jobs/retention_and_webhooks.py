@@ -17,7 +17,7 @@ from workflows.jobs.records import (
 )
 from workflows.jobs.runs import JOB_RETENTION, JobInput, JobRetentionInput, JobRetentionResult
 from workflows.jobs.steps import JobRetentionSteps
-from workflows.shared import policies
+from workflows.shared import attributes, policies
 from workflows.shared.waiting import Waiting
 
 FIRST_PAUSE: Final = 5.0
@@ -97,6 +97,7 @@ async def start_deliveries(job: JobInput, status: JobStatus) -> None:
             WebhookDelivery.run,
             order,
             id=webhook_delivery_id(order),
+            search_attributes=attributes.of_part(job.organisation_id),
             parent_close_policy=ParentClosePolicy.ABANDON,
             static_summary=f"Webhook {number + 1} of job {job.job_id[:8]}",
         )

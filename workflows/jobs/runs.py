@@ -181,6 +181,8 @@ class JobInput(Contract):
     inputs: tuple[InputIdentity, ...] = ()
     attempt: int = 1
     project: str | None = Field(default=None, max_length=128)
+    organisation_id: int | None = None
+    """Organisation that it belongs to, and what it makes; None: the installation."""
     alias: str | None = Field(default=None, max_length=200)
     limit: int | None = Field(default=None, ge=1)
     restart_from: int | None = None

@@ -37,7 +37,7 @@ from workflows.jobs.runs import (
     batch_workflow_id,
 )
 from workflows.jobs.steps import StageClosing, StagePlanning
-from workflows.shared import policies
+from workflows.shared import attributes, policies
 from workflows.shared.failures import explain, failures_logged
 from workflows.shared.waiting import Waiting
 
@@ -142,6 +142,7 @@ class Stage:
                     TaskBatch.run,
                     order,
                     id=batch_workflow_id(order.job_id, order.ref, batch),
+                    search_attributes=attributes.of_part(self._order.job.organisation_id),
                     static_summary=f"{self._definition.stage_name}, batch {batch}",
                 )
                 self._open[batch] = partial(_stop_batch, handle)

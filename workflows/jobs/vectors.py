@@ -105,6 +105,8 @@ class VectorTable(Contract):
     columns: tuple[VectorColumn, ...] = Field(max_length=COLUMNS)
     geometry: GeometryType
     has_z: bool = False
+    organisation_id: int | None = None
+    """Organisation whose jobs alone load it; None: it belongs to the installation."""
 
 
 class FeatureProblem(Contract):
@@ -532,6 +534,8 @@ def check_load(
         RuleViolation: It may not be done; the message says why, and what to do.
     """
     name = incoming.name
+    if existing is not None and existing.organisation_id != incoming.organisation_id:
+        raise RuleViolation(f"the table {name!r} is not of this organisation; use another dataset")
     if mode is LoadMode.UPSERT:
         _check_key(incoming, key)
     elif key:

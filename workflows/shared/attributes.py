@@ -34,8 +34,17 @@ OPERATORS: Final = "operators"
 """`WaitingFor` of a run that awaits no one person."""
 
 
-def at_start(pipeline: str, document_type: str, project_id: str) -> TypedSearchAttributes:
-    """The attributes of a run that has just begun and awaits no answer."""
+def at_start(
+    pipeline: str, document_type: str, project_id: str, organisation_id: int | None = None
+) -> TypedSearchAttributes:
+    """The attributes of a run that has just begun and awaits no answer.
+
+    Args:
+        pipeline: Whose run it is.
+        document_type: What it is about.
+        project_id: Project, account or case.
+        organisation_id: Organisation that it belongs to; None: to none.
+    """
     return TypedSearchAttributes(
         [
             SearchAttributePair(PIPELINE, pipeline),
@@ -43,8 +52,27 @@ def at_start(pipeline: str, document_type: str, project_id: str) -> TypedSearchA
             SearchAttributePair(PROJECT_ID, project_id),
             SearchAttributePair(STATE, "running"),
             SearchAttributePair(NEEDS_ATTENTION, False),
+            *_owner(organisation_id),
         ]
     )
+
+
+def of_part(organisation_id: int | None) -> TypedSearchAttributes | None:
+    """The attributes of a run that is a part of another one; None: it belongs to nobody."""
+    pairs = _owner(organisation_id)
+    return TypedSearchAttributes(pairs) if pairs else None
+
+
+def organisation_of(attributes: TypedSearchAttributes) -> int | None:
+    """The organisation that a run belongs to; None: to none."""
+    found = attributes.get(ORGANISATION_ID)
+    return int(found) if found and found.isdecimal() else None
+
+
+def _owner(organisation_id: int | None) -> list[SearchAttributePair[Any]]:
+    if organisation_id is None:
+        return []
+    return [SearchAttributePair(ORGANISATION_ID, str(organisation_id))]
 
 
 def waiting(state: str, since: datetime, person: str) -> list[SearchAttributeUpdate[Any]]:

@@ -467,6 +467,15 @@ def listed_lines(lines: Iterable[int]) -> str:
     return ", ".join(named[:RANGES_NAMED] + ["..."] * (len(named) > RANGES_NAMED))
 
 
+LINES_NAMED: Final = 10
+
+
+def first_lines(lines: Sequence[int]) -> str:
+    """The first of some lines, and how many more there are: `line 5`, `lines 5, 7 and 12 more`."""
+    named, more = ", ".join(map(str, lines[:LINES_NAMED])), len(lines) - LINES_NAMED
+    return f"line{'' if len(lines) == 1 else 's'} {named}" + (f" and {more:,} more" * (more > 0))
+
+
 def _runs(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
     first = last = -1
     for line in lines:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, cast
 
@@ -83,9 +84,14 @@ class PlainRecord(Record):
     model_config = ConfigDict(alias_generator=None)
 
 
+_MEMBER: Final = re.compile(r"<\w+\.\w+: ('[^']*')>")
+
+
 def problem_text(problem: Mapping[str, Any]) -> str:
     """What is wrong, of an entry of pydantic's `ValidationError.errors()`, for people."""
-    return str(problem["msg"]).removeprefix("Value error, ")
+    # Members of an enumeration stand there as Python shows them.
+    said = _MEMBER.sub(r"\1", str(problem["msg"]).removeprefix("Value error, "))
+    return said.replace("Tuple should", "List should").partition(" after validation, not ")[0]
 
 
 class AuthoredContract(Contract):
@@ -230,6 +236,7 @@ class Retry(Contract):
     """Try again from the failed step."""
 
     by: Person | None = None
+    reason: str | None = Field(default=None, max_length=500)
 
 
 class Answer(Contract):

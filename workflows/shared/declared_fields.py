@@ -266,8 +266,20 @@ class Fault(ValueError):
 def nearest(word: str, known: Iterable[str]) -> str:
     """Which of the known words was meant, or all of them; ends a sentence."""
     words = sorted(known)
-    near = difflib.get_close_matches(str(word), words, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(words)}"
+    near = _near(word, words)
+    return f"did you mean {near!r}?" if near else f"known are {', '.join(words)}"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Which of the known words was meant; comes before a list of them, and may be empty."""
+    near = _near(word, list(known))
+    return f"did you mean {near!r}? " if near else ""
+
+
+def _near(word: str, words: Sequence[str]) -> str | None:
+    folded = {each.casefold(): each for each in words}
+    found = difflib.get_close_matches(str(word).casefold(), folded, n=1)
+    return folded[found[0]] if found else None
 
 
 _Aliases = tuple[Alias, ...] | Annotated[dict[Language, tuple[Alias, ...]], Field(max_length=30)]

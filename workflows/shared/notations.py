@@ -178,17 +178,20 @@ def read_number(text: str, notation: Notation | None) -> Decimal:
 
 def date_readings(text: str, years: range = YEARS) -> dict[Notation, date]:
     """Every way to read a date of some years that a text allows; empty when it is not one."""
+    return _dates(_parts_of_date(text), years)
+
+
+def _parts_of_date(text: str) -> dict[Notation | None, tuple[str, str, str]]:
+    """Year, month and day of a text by notation, None if it is open to no question."""
     text = _MIDNIGHT.sub("", text)
     if parts := _YEAR_FIRST.fullmatch(text):
-        return _dates({None: (parts[1], parts[3], parts[4])}, years)
+        return {None: (parts[1], parts[3], parts[4])}
     if parts := _YEAR_LAST.fullmatch(text):
         day_first = (parts[4], parts[3], parts[1])
         if parts[2] == ".":
-            return _dates({None: day_first}, years)
-        return _dates(
-            {Notation.DAY_FIRST: day_first, Notation.MONTH_FIRST: (parts[4], parts[1], parts[3])},
-            years,
-        )
+            return {None: day_first}
+        month_first = (parts[4], parts[1], parts[3])
+        return {Notation.DAY_FIRST: day_first, Notation.MONTH_FIRST: month_first}
     return {}
 
 
@@ -222,7 +225,24 @@ def read_date(text: str, notation: Notation | None, years: range = YEARS) -> dat
     readings = date_readings(text, years)
     if not readings and date_readings(text, EVERY_YEAR):
         raise Unreadable(beyond_years(years))
-    return _choose(readings, notation, "is not a date; write it as 2025-03-04", _DATE_REMEDY)
+    nothing = _beyond_month(text, notation) or "is not a date; write it as 2025-03-04"
+    return _choose(readings, notation, nothing, _DATE_REMEDY)
+
+
+_MONTH_TITLES: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+
+
+def _beyond_month(text: str, notation: Notation | None) -> str | None:
+    """What is said of a day that its month does not have; None: the text names no such day."""
+    parts = _parts_of_date(text)
+    for year, month, day in [parts[each] for each in parts if notation in (None, each) or not each]:
+        if int(year) and 1 <= int(month) <= 12 < int(day) <= 31:
+            last = monthrange(int(year), int(month))[1]
+            return f"is not a date: {_MONTH_TITLES[int(month) - 1]} {year} has {last} days"
+    return None
 
 
 def beyond_years(years: range) -> str:

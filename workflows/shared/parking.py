@@ -14,7 +14,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 from workflows.shared import attributes
-from workflows.shared.contracts import AnyAnswer, Retry
+from workflows.shared.contracts import AnyAnswer
 from workflows.shared.errors import NOT_PARKED
 from workflows.shared.failures import awaited_by, explain, failures_logged, reraise_cancellation
 from workflows.shared.notifications import NotificationInput, NotificationKind
@@ -55,8 +55,7 @@ class Answered:
     @classmethod
     def by_person(cls, decision: Decision, answer: AnyAnswer) -> "Answered":
         """A person's decision."""
-        reason = None if isinstance(answer, Retry) else answer.reason
-        return cls(decision, reason, answer.by, answer)
+        return cls(decision, answer.reason, answer.by, answer)
 
     @property
     def remark(self) -> str | None:

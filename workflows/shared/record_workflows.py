@@ -1,4 +1,4 @@
-"""Workflows that write, close and remove records for every pipeline."""
+"""Workflows that write, close, tell and remove records for every pipeline."""
 
 from temporalio import workflow
 
@@ -13,7 +13,9 @@ from workflows.shared.records import (
     RunsSwept,
     RunSweepInput,
 )
+from workflows.shared.run_webhooks import RUN_WEBHOOKS, RunsTold, RunWebhooksInput
 from workflows.shared.steps import Rejections, RowRemoval, RunSweep
+from workflows.shared.steps import RunWebhooks as RunWebhookSteps
 from workflows.shared.waiting import Waiting
 
 
@@ -71,4 +73,20 @@ async def _sweep(order: RunSweepInput) -> RunsSwept:
         order,
         summary=f"close rows of terminated runs of {order.pipeline}",
         **policies.LONG,
+    )
+
+
+@workflow.defn(name=RUN_WEBHOOKS)
+class RunWebhooks:
+    """Tells receivers once what has become of runs; what it does not reach is left to the next."""
+
+    @workflow.run
+    async def run(self, order: RunWebhooksInput) -> RunsTold:
+        """Look and tell; safe to run twice and at any time."""
+        return await Waiting().done(lambda: _told(order))
+
+
+async def _told(order: RunWebhooksInput) -> RunsTold:
+    return await workflow.execute_activity_method(
+        RunWebhookSteps.tell, order, summary="tell receivers about runs", **policies.LONG
     )

@@ -83,14 +83,16 @@ class RunChange:
 
 @dataclass(frozen=True)
 class Visible:
-    """Which runs a person may see."""
+    """Whose things a person may see."""
 
     organisations: Collection[int]
-    """Of the person."""
-    shared: Collection[str]
-    """Pipelines whose runs people see if they belong to their organisations."""
+    """What belongs to one of these."""
     others: bool
-    """Runs of every other pipeline as well."""
+    """What belongs to no organisation as well."""
+
+    def shows(self, organisation_id: int | None) -> bool:
+        """Whether the person may see what belongs to an organisation, or to none."""
+        return self.others if organisation_id is None else organisation_id in self.organisations
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,20 @@ class RunFilter:
     """Workflow ids of runs that need attention although their rows do not say so."""
     owner: str | None = None
     text: str | None = None
-    """A part of the file or subject, in upper or lower case; or the key, or a part of it that
-    people know."""
+    """Words in upper or lower case, each of which begins a word of the title, the project or the
+    short form; or an id or key. Of the newest runs, any part of the title as well."""
     id: str | None = None
     """Only the run of this workflow id."""
     ids: Collection[str] | None = None
     """Only the runs of these workflow ids; None: all."""
     since: datetime | None = None
     """Only those that changed then or later, UTC."""
-    before: datetime | None = None
+    until: datetime | None = None
     """Only those that changed earlier, UTC."""
+    oldest_first: bool = False
+    """The list begins with the oldest change; else with the newest."""
+    before: datetime | None = None
+    """Only those that come behind a change of this moment, UTC."""
     behind: str | None = None
     """Id of the last run of a page, which changed at `before`: those of that very moment that come
     behind it as well."""

@@ -12,6 +12,7 @@ from workflows.shared.records import (
     RunsSwept,
     RunSweepInput,
 )
+from workflows.shared.run_webhooks import RunsTold, RunWebhooksInput
 
 
 class Dependencies:
@@ -54,3 +55,10 @@ class RunSweep:
 
     @activity.defn(name="runs.sweep")
     async def sweep(self, order: RunSweepInput) -> RunsSwept: ...
+
+
+class RunWebhooks:
+    """Tells receivers what has become of runs."""
+
+    @activity.defn(name="runs.tell")
+    async def tell(self, order: RunWebhooksInput) -> RunsTold: ...

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from workflows.shared.contracts import Contract
+from workflows.shared.declared_fields import nearest
 from workflows.shared.errors import INVALID_DECISION, STILL_OPEN, VERSION_CONFLICT, WRONG_STATE
 from workflows.shared.fields import ColumnKind, FieldSpec
 from workflows.shared.notifications import LAST_REMINDERS, NextStep
@@ -269,7 +270,8 @@ def _refuse_malformed(
                 f"column {decision.id} needs exactly one of targetField, confirm, ignore and reset"
             )
         if decision.target is not None and decision.target not in names:
-            raise _invalid(f"column {decision.id}: there is no field {decision.target}")
+            near = nearest(decision.target, names)
+            raise _invalid(f"column {decision.id}: there is no field {decision.target}; {near}")
         if decision.confirm and column.target is None:
             raise _invalid(
                 f"column {decision.id} ({column.header!r}) has no match to confirm; "

@@ -5,7 +5,7 @@ left out; those after them stay, and apply to what is there then.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from workflows.spreadsheets.reviews import (
     Constant,
     Exclude,
     Join,
+    Move,
     Notation,
     NotationName,
     Replace,
@@ -125,6 +126,11 @@ class Edits:
             edit(row, changed)
         return changed
 
+    @property
+    def edited_rows(self) -> Set[int] | None:
+        """The only rows whose cells operations change; None: any."""
+        return self._rows
+
     def may_change(self, row: int) -> bool:
         """Whether an operation may concern a row."""
         return bool(self.steps) and (self._rows is None or row in self._rows)
@@ -173,6 +179,10 @@ class Edits:
                 made, edit = 2, self._splitting(change) if counts else None
             case Join() as change:
                 made, edit = 1, self._joining(change) if counts else None
+            case Move() as change:
+                made, edit = 0, None
+                if counts:
+                    self._move(change)
             case Notation() as change:
                 made, edit = 0, self._reading(change) if counts else None
                 if counts and (chosen := _NOTATIONS.get(change.notation)) is not None:
@@ -284,15 +294,26 @@ class Edits:
 
         return edit
 
-    def _make(self, headers: Sequence[str], fields: Sequence[str]) -> list[int]:
-        """Make columns that fill these fields, which no other column fills any more; places."""
-        if len(set(fields)) < len(fields):
-            raise RuleViolation("both parts cannot fill the same field; choose two")
+    def _move(self, change: Move) -> None:
+        column = self.column(change.column)
+        self._free((change.field,))
+        self._known[column.id] = column.model_copy(
+            update={"target": change.field, "status": MappingStatus.MANUAL_MATCHED}
+        )
+
+    def _free(self, fields: Collection[str]) -> None:
+        """Have no column fill these fields any more."""
         for id, column in self._known.items():
             if column.target in fields:
                 self._known[id] = column.model_copy(
                     update={"target": None, "status": MappingStatus.IGNORED}
                 )
+
+    def _make(self, headers: Sequence[str], fields: Sequence[str]) -> list[int]:
+        """Make columns that fill these fields, which no other column fills any more; places."""
+        if len(set(fields)) < len(fields):
+            raise RuleViolation("both parts cannot fill the same field; choose two")
+        self._free(fields)
         first = self._width + self._made
         places = list(range(first, first + len(headers)))
         if places[-1] >= COLUMNS:

@@ -104,6 +104,8 @@ FieldName = Annotated[
     str, StringConstraints(max_length=64, pattern=r"^([A-Z][A-Z0-9_]*|[a-z][a-z0-9_]*)$")
 ]
 """A field of an import type: FIRST_NAME, `tool_no`."""
+LineRanges = Annotated[str, StringConstraints(max_length=200, pattern=r"^[-0-9., ]*$")]
+"""The first of some lines, as people read them: `5-9, 14, ...`."""
 Header = Annotated[str, StringConstraints(max_length=200)]
 CellText = Annotated[str, StringConstraints(max_length=200)]
 """A distinct value as a person sees it."""
@@ -369,8 +371,8 @@ class HiddenParts(Contract):
 
     rows: int = 0
     """Rows, as far as they are known: all of them once the file is staged."""
-    lines: Annotated[str, StringConstraints(max_length=200)] = ""
-    """Their lines, the first ones named: `5-9, 14, ...`."""
+    lines: LineRanges = ""
+    """Their lines."""
     columns: tuple[Annotated[int, Field(ge=1, le=COLUMNS)], ...] = Field(
         default=(), max_length=COLUMNS
     )

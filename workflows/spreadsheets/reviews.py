@@ -124,6 +124,14 @@ class Join(Contract):
     """What the joined column means."""
 
 
+class Move(Contract):
+    """Let a column fill another field; the column that filled it fills none any more."""
+
+    kind: Literal["MOVE"] = "MOVE"
+    column: ColumnId
+    field: FieldName
+
+
 class Notation(Contract):
     """How dates, numbers or times of a column are written."""
 
@@ -152,7 +160,7 @@ class UndoOperation(Contract):
 
 
 Operation = Annotated[
-    SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation,
+    SetCells | Replace | Constant | Split | Join | Notation | Exclude | UndoOperation | Move,
     Field(discriminator="kind"),
 ]
 OPERATION: Final[TypeAdapter[Operation]] = TypeAdapter(Operation, config=built_when_used())
@@ -163,6 +171,7 @@ KINDS: Final[Mapping[str, type[Contract]]] = MappingProxyType(
         "CONSTANT": Constant,
         "SPLIT": Split,
         "JOIN": Join,
+        "MOVE": Move,
         "NOTATION": Notation,
         "EXCLUDE": Exclude,
         "UNDO": UndoOperation,
@@ -361,7 +370,7 @@ def changed_columns(
             return {cell.column for cell in cells}
         case Exclude():
             return None
-        case Replace(column=column) | Notation(column=column):
+        case Replace(column=column) | Notation(column=column) | Move(column=column):
             return {column}
         case Constant(column=column):
             return set() if column is None else {column}
@@ -372,8 +381,8 @@ def changed_columns(
 def about_columns(operation: Operation) -> set[int] | None:
     """Ids of the columns that an operation is about as a whole; None: it is about rows."""
     match operation:
-        case Replace(column=column) | Notation(column=column) | Split(column=column):
-            return {column}
+        case Replace() | Notation() | Split() | Move():
+            return {operation.column}
         case Constant(column=column):
             return set() if column is None else {column}
         case Join(columns=columns):
@@ -387,8 +396,8 @@ def remap_columns(operation: Operation, ids: Mapping[int, int]) -> Operation:
     match operation:
         case Join(columns=(one, other)):
             return operation.model_copy(update={"columns": (ids[one], ids[other])})
-        case Replace(column=column) | Notation(column=column) | Split(column=column):
-            return operation.model_copy(update={"column": ids[column]})
+        case Replace() | Notation() | Split() | Move():
+            return operation.model_copy(update={"column": ids[operation.column]})
         case Constant(column=int(column)):
             return operation.model_copy(update={"column": ids[column]})
         case _:
@@ -421,6 +430,8 @@ def described(operation: Operation, headers: Mapping[int, str]) -> tuple[str, st
             return named(column), f"split into {' and '.join(fields)}"
         case Join(columns=(one, other), field=field):
             return f"{named(one)} and {named(other)}", f"joined as {field}"
+        case Move(column=column, field=field):
+            return named(column), f"moved to {field}"
         case Notation(column=column, notation=notation):
             words = notation.value.lower().replace("_", " ")
             return named(column), f"read as {words}"

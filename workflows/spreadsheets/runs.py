@@ -23,6 +23,7 @@ from workflows.spreadsheets.mappings import (
     Header,
     HiddenParts,
     Layout,
+    LineRanges,
     ReviewCounts,
     SpreadsheetState,
     TypeName,
@@ -88,6 +89,8 @@ class SpreadsheetInput(Contract):
     """Mail address of the uploader."""
     auto_start: bool = False
     """Go straight through when nothing needs a person."""
+    asks_columns: bool = False
+    """A column without a meaning needs a person as well."""
     dry_run: bool = False
     """Validate every row and report what would change; write nothing."""
     review: bool = False
@@ -100,6 +103,8 @@ class SpreadsheetInput(Contract):
     """Page of this import, for notices."""
     notices: bool = False
     """People are sent notices; an order of a release that had reminders only asks for none."""
+    remembers: bool = True
+    """What people decide about it is proposed for later files of the organisation."""
 
 
 class AnalysisInput(Contract):
@@ -129,6 +134,19 @@ class Analysis(Contract):
     """Fields that make a line a row; (): those of people."""
     needs_all_columns: bool = False
     """A column that is neither mapped nor left out by a person is refused."""
+    has_rivals: bool = False
+    """A column without a field names one that another column has."""
+
+
+UNUSED: Final = 10
+"""Unused columns that are named."""
+
+
+class UnusedCells(Contract):
+    """A column that means no field, and holds something."""
+
+    index: int = Field(ge=0, lt=16_384)
+    values: int
 
 
 class StageInput(Contract):
@@ -148,14 +166,17 @@ class Staged(Contract):
     """Rows that hold anything."""
     hidden_rows: int = 0
     """How many of them the program of the file's owner does not show."""
-    hidden_lines: Annotated[str, StringConstraints(max_length=200)] = ""
-    """Their lines, the first ones named."""
+    hidden_lines: LineRanges = ""
+    """Their lines."""
     skipped_rows: int = 0
     """Rows that are no people: repeated headers, totals, footers. A person may keep them."""
     width: int = 0
     """Cells that a row of a text table may have: more were cut in the wrong places. 0: any."""
     asks_about_skipped: bool = False
     """A person has to see the rows that are skipped before any is written."""
+    unused: tuple[UnusedCells, ...] = Field(default=(), max_length=UNUSED + 1)
+    """Of an import that goes straight through: columns that meant nothing when it was read; the
+    first of them, and one more if there are others."""
 
 
 class CollectInput(Contract):
@@ -423,6 +444,10 @@ def undo_id(uuid: str) -> str:
     return f"spreadsheet-undo/{uuid}"
 
 
+MOST_UNDONE: Final = 10_000
+"""Rows of a file that one undo names."""
+
+
 class UndoInput(Contract):
     """Input of the undo workflow and of `spreadsheets.undo`."""
 
@@ -437,10 +462,12 @@ class UndoInput(Contract):
     """People are sent notices; an order of a release that had none asks for none."""
     retried_by: tuple[Person, ...] = Field(default=(), max_length=20)
     """Who had the step retried, in order."""
+    lines: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), max_length=MOST_UNDONE)
+    """Rows of the file that are taken back; none named: all of them."""
 
 
 class FailedUndo(Contract):
-    """Input of `spreadsheets.fail_undo`."""
+    """Input of `spreadsheets.park_undo` and `spreadsheets.fail_undo`."""
 
     uuid: Uuid
     reason: Reason

@@ -93,6 +93,7 @@ class SpreadsheetImport(Parkable, retry=Answer):
         reason = self._run.now.note
         if self._file is not None:
             reason = f"the accepted rows are in {self._file.name}"
+        reason = ". ".join(filter(None, (reason, self._run.unused))) or None
         return await self._close(SpreadsheetState.COMPLETED, reason=reason)
 
     async def _import(self) -> None:
@@ -117,7 +118,8 @@ class SpreadsheetImport(Parkable, retry=Answer):
         analysis = await self._pauses.do("read the top of the file", self._steps.analyse)
         run.take(analysis, version=1)
         # Before anyone can answer: columns that are confirmed are not to change any more.
-        run.set(columns_confirmed=run.order.auto_start and run.is_clear)
+        is_clear = run.is_clear and not analysis.has_rivals
+        run.set(columns_confirmed=run.order.auto_start and is_clear)
         await self._pauses.move(SpreadsheetState.COLUMN_MAPPING)
 
     async def _map_columns(self) -> None:

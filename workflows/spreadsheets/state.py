@@ -18,9 +18,11 @@ from workflows.spreadsheets.mappings import (
     DecisionRecord,
     HiddenParts,
     MappingsAnswer,
+    MappingStatus,
     SpreadsheetState,
 )
 from workflows.spreadsheets.runs import (
+    UNUSED,
     Analysis,
     Answer,
     ColumnMappings,
@@ -32,6 +34,7 @@ from workflows.spreadsheets.runs import (
 )
 from workflows.spreadsheets.steps import SpreadsheetLifecycle
 
+_HEADER: Final = 60
 _RETRIES: Final = 4
 """Retries of one status record that stand in the trail, beside another line; the last ones."""
 
@@ -105,6 +108,21 @@ class SpreadsheetRun:
         return decisions.open_columns(self.now.columns) if self.now.needs_all_columns else ()
 
     @property
+    def unused(self) -> str | None:
+        """Columns with values that nobody has left out and that mean no field, for people."""
+        columns = self.now.columns
+        open = {each.index: each for each in columns if each.status is MappingStatus.UNMATCHED}
+        staged = self.now.staged
+        found = [each for each in staged.unused if each.index in open] if staged else []
+        named = [
+            f"{open[each.index].header[:_HEADER]!r} "
+            f"({each.values:,} value{'' if each.values == 1 else 's'})"
+            for each in found[:UNUSED]
+        ]
+        more = " and others" if len(found) > UNUSED else ""
+        return f"Columns not used: {', '.join(named)}{more}" if named else None
+
+    @property
     def titles(self) -> Mapping[str, str]:
         """What people call the fields, by name."""
         return field_titles(self.now.fields)
@@ -135,6 +153,8 @@ class SpreadsheetRun:
         asks_sheet = self.now.other_sheets and self.order.layout.sheet is None
         hidden = self.now.hidden != HiddenParts()
         is_open = self.missing_fields or self.open_columns
+        if self.order.asks_columns:
+            is_open = is_open or decisions.open_columns(self.now.columns)
         return not (is_open or asks_sheet or self.now.lines_above or hidden)
 
     def asks_about_rows(self, staged: Staged, *, is_seen: bool) -> bool:

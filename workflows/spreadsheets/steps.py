@@ -131,6 +131,9 @@ class SpreadsheetUndoSteps:
     @activity.defn(name="spreadsheets.undo")
     async def undo(self, order: UndoInput) -> UndoResult: ...
 
+    @activity.defn(name="spreadsheets.park_undo")
+    async def park_undo(self, order: FailedUndo) -> None: ...
+
     @activity.defn(name="spreadsheets.fail_undo")
     async def fail_undo(self, order: FailedUndo) -> None: ...
 

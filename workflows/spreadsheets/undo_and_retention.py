@@ -31,6 +31,7 @@ from workflows.spreadsheets.steps import SpreadsheetRetentionSteps, SpreadsheetU
 
 _PARKED_FOR: Final = timedelta(days=30)
 _END_RECORDED: Final = "failed-undo-recorded"
+_PARKED_SHOWN: Final = "parked-undo-shown"
 _FAILURES_PARKED: Final = "permanent-failures-of-undo-parked"
 
 
@@ -81,12 +82,10 @@ class SpreadsheetUndo(Parkable, retry=Answer):
         reason = "it was cancelled"
         if isinstance(error, FailureError) and not is_cancelled_exception(error):
             reason = explain(error)
-        order = self._order
-        failed = FailedUndo(uuid=order.uuid, reason=reason, by=order.by, at=workflow.now())
         await self._waiting.retried_despite_cancel(
             lambda: workflow.execute_local_activity_method(
                 SpreadsheetUndoSteps.fail_undo,
-                failed,
+                self._failed(reason),
                 summary="record that the undo has failed",
                 **policies.SHORT,
             ),
@@ -98,13 +97,27 @@ class SpreadsheetUndo(Parkable, retry=Answer):
             raise failure
         if failure_type(failure) == PERMANENT and not workflow.patched(_FAILURES_PARKED):
             raise failure
-        answered = await self._parking.wait("undo", explain(failure))
+        reason = explain(failure)
+        answered = await self._parking.wait("undo", reason, partial(self._show_parked, reason))
         if answered.decision is not Decision.RETRY:
             raise failure
         by = (answered.by or "operator",)
         retried = (*self._order.retried_by, *by)[-20:]
         self._order = self._order.model_copy(update={"retried_by": retried})
         self._parking.resume()
+
+    async def _show_parked(self, reason: str) -> None:
+        if workflow.patched(_PARKED_SHOWN):
+            await workflow.execute_local_activity_method(
+                SpreadsheetUndoSteps.park_undo,
+                self._failed(reason),
+                summary="show that the undo is parked",
+                **policies.SHORT,
+            )
+
+    def _failed(self, reason: str) -> FailedUndo:
+        order = self._order
+        return FailedUndo(uuid=order.uuid, reason=reason, by=order.by, at=workflow.now())
 
 
 @workflow.defn(name="SpreadsheetRetention")

@@ -91,11 +91,12 @@ class Assignment:
         )
         await self._waiting.done(lambda: record(order, f"record {order.status}"))
         await workflow.wait_condition(workflow.all_handlers_finished)
+        event = self._order.event
         workflow.continue_as_new(
             self._order.model_copy(update={"queue": answer.queue}),
             task_queue=queue_task_queue(answer.queue),
             search_attributes=attributes.at_start(
-                "transfers", answer.queue, self._order.event.account_id
+                "transfers", answer.queue, event.account_id, event.organisation_id
             ),
         )
 

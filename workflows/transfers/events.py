@@ -75,6 +75,9 @@ CHAIN: Final = 32
 DEPTH: Final = "docflowdepth"
 VISITED: Final = "docflowvisited"
 """Extensions of an event that `FireEvent` sent: `depth`, and `visited` joined by blanks."""
+ORGANISATION: Final = "docfloworganisation"
+"""Extension of an event: the organisation that it belongs to, whatever way it comes."""
+LARGEST_ORGANISATION: Final = 2**53
 
 Attribute = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 Visit = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -98,6 +101,8 @@ class FileNotice(Contract):
     type: Attribute
     subject: Attribute
     account_id: Attribute
+    organisation_id: int | None = None
+    """Organisation that its transfer belongs to; None: the installation."""
     time: datetime
     """Of the event; its arrival where the event has none. Names with dates are resolved from it."""
     time_given: bool = True
@@ -125,8 +130,6 @@ def visit_of(queue: str, job: str, subject: str) -> str:
 ACCOUNT: Final = "accountId"
 FILE_FIELDS: Final = ("fileName", "filename", "name", "path", "url")
 """Of the data: where the name of the file is looked for."""
-_FAIRNESS_BYTES: Final = 64
-"""Temporal takes no longer fairness keys."""
 
 
 def file_of(event: FileNotice) -> str | None:
@@ -136,8 +139,3 @@ def file_of(event: FileNotice) -> str | None:
         if isinstance(value, str) and value:
             return value.replace("\\", "/").rstrip("/").rpartition("/")[2][:255] or None
     return None
-
-
-def fairness_of(account_id: str) -> str:
-    """The fairness key of an account: a busy one does not hold the others up."""
-    return account_id.encode()[:_FAIRNESS_BYTES].decode(errors="ignore")

@@ -18,6 +18,7 @@ from workflows.shared import attributes, policies
 from workflows.shared.contracts import MEMO, Answer, Retry
 from workflows.shared.errors import KEY_REUSED, TRANSFER_FAILED
 from workflows.shared.failures import explain
+from workflows.shared.fairness import fairness_key
 from workflows.shared.notifications import NextStep, NotificationKind
 from workflows.shared.parking import Answered, Decision, Parkable, Parking
 from workflows.shared.run_notifications import Notifications
@@ -27,7 +28,6 @@ from workflows.transfers.events import (
     FILE_JOB,
     FileNotice,
     TransferStatus,
-    fairness_of,
     file_of,
     queue_task_queue,
 )
@@ -131,7 +131,7 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
         return (
             NextStep(does="name its queue", command=f"docflow transfer assign {id} QUEUE"),
             NextStep(does="add a rule", command="docflow route add --help"),
-            NextStep(does="use the new rule", command=f"docflow transfer reroute {id}"),
+            NextStep(does="use the new rule", command=f"docflow transfer assign {id}"),
         )
 
     async def _routed(self) -> EventRoute:
@@ -195,7 +195,8 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
                 search_attributes=_attributes(order),
                 memo={MEMO: order.digest, **({} if file is None else {"filename": file})},
                 priority=Priority(
-                    priority_key=route.priority, fairness_key=fairness_of(event.account_id)
+                    priority_key=route.priority,
+                    fairness_key=fairness_key(event.organisation_id, event.account_id),
                 ),
                 static_summary=f"{file or event.subject} for {event.account_id}"[:_SUMMARY],
             )
@@ -296,4 +297,5 @@ class FileEvent(Parkable, retry=Retry, skip=Answer, fail=Answer):
 
 
 def _attributes(order: FileJobInput) -> TypedSearchAttributes:
-    return attributes.at_start("transfers", order.queue, order.event.account_id)
+    event = order.event
+    return attributes.at_start("transfers", order.queue, event.account_id, event.organisation_id)

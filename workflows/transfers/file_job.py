@@ -302,7 +302,9 @@ class FileJob(Parkable, retry=TransferRetry, skip=Answer, fail=Answer):
         # A success has its remarks for a reason.
         self._reason = (reason or in_one_sentence(self._remarks))[:500] or None
         self._status = status
-        closing = self._ending.closing(self._plan, status, self._reason, by, self._receipt)
+        closing = self._ending.closing(
+            self._plan, status, self._reason, by, self._receipt, self._read
+        )
         await self._ending.close(closing, self._files)
         shown = status.lower()
         workflow.upsert_search_attributes(attributes.not_waiting(shown))

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from workflows.shared.errors import RuleViolation
-from workflows.transfers.events import ACCOUNT, CHAIN, DEPTH, EVENT_BYTES, VISITED, visit_of
+from workflows.transfers.events import (
+    ACCOUNT,
+    CHAIN,
+    DEPTH,
+    EVENT_BYTES,
+    ORGANISATION,
+    VISITED,
+    visit_of,
+)
 from workflows.transfers.runs import ActionInput, FileJobInput
 
 _DATA: Final = "data."
@@ -43,6 +51,8 @@ def fired_body(order: ActionInput, names: Mapping[str, str]) -> str:
         VISITED: " ".join([*parent.visited, visit][-CHAIN:]),
         "data": {**data, ACCOUNT: names["account_id"]},
     }
+    if parent.organisation_id is not None:
+        event[ORGANISATION] = parent.organisation_id
     content = json.dumps(event, sort_keys=True).encode()
     digest = hashlib.sha256(content).hexdigest()[:_ID_DIGITS]
     event["id"] = f"{order.job.transfer_id}-{order.index}-{digest}"

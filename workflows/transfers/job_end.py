@@ -260,8 +260,11 @@ class Ending:
         reason: str | None,
         by: str | None,
         receipt: BlobRef | None,
+        read: Mapping[int, Manifest],
     ) -> TransferClosing:
-        """How the job ends."""
+        """How the job ends; `read` has the files of the actions that are done, by their places."""
+        actions = () if plan is None else plan.job.actions.list
+        sizes = [done.bytes for place, done in read.items() if isinstance(actions[place], ReadFile)]
         return TransferClosing(
             job=self._order,
             status=status,
@@ -272,6 +275,7 @@ class Ending:
             receipt=receipt,
             kept=self.kept,
             sequence=plan and plan.sequence,
+            size=sum(sizes) if sizes else None,
         )
 
     async def close(self, closing: TransferClosing, files: Manifest) -> None:

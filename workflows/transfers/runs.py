@@ -423,6 +423,8 @@ class TransferClosing(Contract):
     kept: KeptCopy | None = None
     sequence: str | None = Field(default=None, max_length=1_024)
     """The key whose turn is over."""
+    size: int | None = None
+    """Bytes that the job has read; None: nothing."""
 
 
 class CopyRetentionInput(Contract):

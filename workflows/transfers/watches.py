@@ -20,6 +20,8 @@ from pydantic import Field, StringConstraints, model_validator
 from workflows.shared.contracts import Contract, Person
 from workflows.shared.errors import RuleViolation
 from workflows.transfers.events import (
+    LARGEST_ORGANISATION,
+    ORGANISATION,
     Attribute,
     FilePath,
     PartnerName,
@@ -71,6 +73,8 @@ class Watch(Clocked):
     path: FilePath
     """With wildcards in the last segment: `out/*.csv`."""
     account_id: Attribute
+    organisation_id: int | None = Field(default=None, ge=1, le=LARGEST_ORGANISATION)
+    """Organisation that its transfers belong to; None: the installation."""
     source: Attribute = ""
     """Of its events; `docflow.watch.NAME` where it is not given."""
     type: Attribute = "Succeeded"
@@ -436,7 +440,9 @@ def file_event_body(watch: Watch, file: SeenFile, *, again: bool = False) -> str
 
 
 def _fields(watch: Watch, file: SeenFile, again: bool) -> Mapping[str, object]:
+    owner = watch.organisation_id
     return {
+        **({} if owner is None else {ORGANISATION: owner}),
         "specversion": "1.0",
         "id": event_id(watch, file, again=again),
         "source": watch.source,

@@ -54,7 +54,7 @@ from workflows.jobs.rasters import (
     needs_rewriting,
 )
 from workflows.jobs.rasters import tiles as tiles_of
-from workflows.jobs.records import OUTPUTS, InputIdentity, JsonObject, TaskStatus
+from workflows.jobs.records import BYTES, OUTPUTS, InputIdentity, JsonObject, TaskStatus
 from workflows.jobs.runs import FinishedTask, PlannedTask
 from workflows.shared.errors import InvalidDocument, RuleViolation
 
@@ -211,6 +211,10 @@ class ProcessRaster(JobType[RasterParameters]):
         """Sources, folders and lists of them."""
         return parameters.sources
 
+    def of_organisation(self, organisation_id: int) -> JsonObject:
+        """A collection of its own."""
+        return {"collection": f"rasters-{organisation_id}"}
+
     def beside(self, name: str) -> Sequence[str]:
         """World files, masks, overviews and metadata."""
         return sidecars_of(name)
@@ -240,7 +244,7 @@ class ProcessRaster(JobType[RasterParameters]):
         async with self._source(context) as path:
             chosen = context.parameters.subdataset
             facts = await _rasters(context).inspect(path, context.folder, chosen, name)
-            digest = await _sha256(path)
+            digest, size = await _sha256(path), path.stat().st_size
         refuse_undecided(facts, name, chosen)
         facts = await with_files_beside(bronze, name, facts, context.parameters, context.folder)
         crs, _ = rules.georeferenced(facts, context.parameters)
@@ -249,7 +253,7 @@ class ProcessRaster(JobType[RasterParameters]):
             note = f"of its {len(facts.subdatasets)} rasters, number {facts.subdataset}"
             facts = facts.model_copy(update={"notes": (*facts.notes, note)})
         return TaskDone(
-            result=_summary(facts),
+            result={**_summary(facts), BYTES: size},
             next_stage_params={"facts": facts.model_dump(mode="json"), "sha256": digest},
         )
 
@@ -376,11 +380,12 @@ class ProcessRaster(JobType[RasterParameters]):
     async def aggregate(
         self, stage: StageDefinition, context: StageContext[RasterParameters]
     ) -> JsonObject:
-        """How many have ended well, and of the last stage what was published."""
-        done, results = 0, list[JsonObject]()
+        """How many have ended well, what the first has read and the last has published."""
+        done, read, results = 0, 0, list[JsonObject]()
         async for each in context.previous():
             if each.status is TaskStatus.COMPLETED:
                 done += 1
+                read += each.result.get(BYTES, 0)
                 if stage.stage_number == CATALOGUE and len(results) < 100:
                     results.append(each.result)
         if stage.stage_number == CATALOGUE:
@@ -388,7 +393,7 @@ class ProcessRaster(JobType[RasterParameters]):
             items = fitting(_without_footprint(each) for each in results)
             left = done - len(items)
             return {"datasets": done, "items": items, "more_items": left, OUTPUTS: outputs}
-        return {"tasks": done}
+        return {"tasks": done, BYTES: read} if read else {"tasks": done}
 
     @asynccontextmanager
     async def _source(self, context: TaskContext[RasterParameters]) -> AsyncGenerator[Path]:

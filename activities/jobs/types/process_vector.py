@@ -32,7 +32,15 @@ from workflows.jobs.datasets import (
 from workflows.jobs.definitions import Lane, StageDefinition, WorkflowDefinition
 from workflows.jobs.progress import fitting
 from workflows.jobs.rasters import Acquired, is_mistyped, time_said
-from workflows.jobs.records import OUTPUTS, JobOutputs, JsonObject, OutputFile, TaskStatus
+from workflows.jobs.records import (
+    BYTES,
+    OUTPUTS,
+    ROWS,
+    JobOutputs,
+    JsonObject,
+    OutputFile,
+    TaskStatus,
+)
 from workflows.jobs.runs import PlannedTask
 from workflows.jobs.vectors import (
     LayerReport,
@@ -244,6 +252,10 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         """The file."""
         return (parameters.source,)
 
+    def of_organisation(self, organisation_id: int) -> JsonObject:
+        """A collection of its own."""
+        return {"collection": f"vectors-{organisation_id}"}
+
     async def plan(
         self, stage: StageDefinition, context: StageContext[ProcessVectorParameters]
     ) -> AsyncIterator[PlannedTask]:
@@ -271,7 +283,10 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         if stage.stage_number == 1:
             return results[0] if results else {}
         layers = fitting(results)
-        return {"layers": layers, "more_layers": len(results) - len(layers)}
+        found: dict[str, Any] = {"layers": layers, "more_layers": len(results) - len(layers)}
+        if stage.stage_number == 2:
+            found[ROWS] = sum(each["inserted"] + each["updated"] for each in results)
+        return found
 
     async def result(self, context: StageContext[ProcessVectorParameters]) -> JsonObject:
         """What was read and left out, and the tables with their items."""
@@ -317,7 +332,12 @@ class ProcessVector(JobType[ProcessVectorParameters]):
             if question := too_many_rejected(layer, _share(parameters)):
                 raise InputNeeded("max_rejected_share", question)
         return TaskDone(
-            result={"format": whole.format, "left_out": list(whole.left_out), "report": name},
+            result={
+                "format": whole.format,
+                "left_out": list(whole.left_out),
+                "report": name,
+                BYTES: path.stat().st_size,
+            },
             next_stage_params={"report": name, "layers": len(layers)},
         )
 
@@ -338,7 +358,7 @@ class ProcessVector(JobType[ProcessVectorParameters]):
         done = await features.load(
             FeatureLoad(
                 key=load_key(parameters.mode, context.job_id, context.attempt, number),
-                table=layer.table,
+                table=layer.table.model_copy(update={"organisation_id": context.organisation_id}),
                 mode=parameters.mode,
                 upsert_by=parameters.key,
                 features=path,

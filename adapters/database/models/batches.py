@@ -11,6 +11,7 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    and_,
     case,
     func,
     literal,
@@ -61,7 +62,7 @@ batches = Table(
     _key("batch_id", BigInteger),
     Column("loader_status", Text, nullable=False),
     Column("loader_status_updated_at", UtcDateTime, nullable=False),
-    *_texts("reason", "purpose", "timings", "cancelled_mode"),
+    *_texts("reason", "attention", "purpose", "timings", "cancelled_mode"),
     *_moments("job_finished_at", "end_finished_at"),
     _flag("skipped"),
     _number("redrive_pass"),
@@ -254,6 +255,8 @@ TEMPORARY = (doc_dedupe, tag_dedupe, process_checkpoints)
 
 
 def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    is_open = own.loader_status.in_([LoaderStatus.WAITING, LoaderStatus.PROCESSING])
+    asks = and_(is_open, own.attention.is_not(None))
     states = {
         LoaderStatus.WAITING: RunState.WAITING,
         LoaderStatus.PROCESSING: RunState.RUNNING,
@@ -264,7 +267,6 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
         LoaderStatus.SKIPPED: RunState.SKIPPED,
         LoaderStatus.TERMINATED: RunState.CANCELLED,
     }
-    is_open = own.loader_status.in_([LoaderStatus.WAITING, LoaderStatus.PROCESSING])
     id = func.concat("batch/", own.case_id, "/", own.batch_id)
     return {
         "id": id,
@@ -272,9 +274,12 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
         "kind": literal("batch"),
         "key": id,
         "short": id,
-        "state": state_of(own.loader_status, states),
+        "state": case(
+            (asks, literal(str(RunState.NEEDS_ATTENTION))),
+            else_=state_of(own.loader_status, states),
+        ),
         "own_state": own.loader_status,
-        "reason": own.reason,
+        "reason": case((asks, own.attention), else_=own.reason),
         "counts": counted(documents=own.job_documents, dead_letters=own.dead_letters),
         "answers_at": id,
         "created_at": own.created_at,

@@ -12,20 +12,26 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    Numeric,
     Table,
     Text,
     case,
+    cast,
     func,
     literal,
+    literal_column,
+    select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from adapters.database.models.base import Box, UtcDateTime, metadata
 from adapters.database.models.runs import completed, counted, follow, state_of
-from workflows.jobs.records import JobStatus
+from workflows.jobs.records import BYTES, ROWS, JobStatus
 from workflows.shared.runs import RunState
 
 SCHEMA: Final = "app"
+_MOST_BROUGHT: Final = 10**15
+"""What a stage says beyond that is no count."""
 
 
 jobs = Table(
@@ -43,6 +49,7 @@ jobs = Table(
     Column("attempt", Integer, nullable=False),
     Column("version", Integer, nullable=False),
     Column("project", Text),
+    Column("organisation_id", BigInteger),
     Column("alias", Text),
     Column("failed_tasks", JSONB, nullable=False),
     Column("failed_count", BigInteger, nullable=False),
@@ -52,6 +59,7 @@ jobs = Table(
     Index(None, "status", "updated_at"),
     Index(None, "job_type", "updated_at"),
     Index(None, "project", "updated_at"),
+    Index(None, "organisation_id", "updated_at"),
     Index(None, "alias"),
     schema=SCHEMA,
 )
@@ -137,6 +145,7 @@ stac_collections: Final = Table(
     "stac_collections",
     metadata,
     Column("id", Text, primary_key=True),
+    Column("organisation_id", BigInteger),
     Column("content", JSONB, nullable=False),
 )
 
@@ -148,10 +157,20 @@ stac_items: Final = Table(
     Column("starts", UtcDateTime, nullable=False),
     Column("ends", UtcDateTime, nullable=False),
     Column("area", Box, nullable=False),
+    Column("organisation_id", BigInteger),
     Column("content", JSONB, nullable=False),
     Index(None, "starts", "collection", "id"),
     Index(None, "area", postgresql_using="gist"),
 )
+
+
+def _brought(results: ColumnElement[Any], what: str) -> ColumnElement[int]:
+    """The sum of a number that results of stages have; null: none has it."""
+    path = f'$.*."{what}" ? (@.type() == "number" && @ >= 0 && @ <= {_MOST_BROUGHT})'
+    numbers = func.jsonb_path_query_array(results, literal_column(f"'{path}'"))
+    number = func.jsonb_array_elements(numbers).table_valued("value").c.value
+    total = select(func.sum(cast(cast(number, Text), Numeric)))
+    return cast(total.scalar_subquery(), BigInteger)
 
 
 def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
@@ -176,9 +195,14 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
         "own_state": own.status,
         "reason": own.error_details,
         "counts": counted(
-            stage=own.stage, total_stages=own.total_stages, failed_tasks=own.failed_count
+            stage=own.stage,
+            total_stages=own.total_stages,
+            failed_tasks=own.failed_count,
+            rows=_brought(own.stage_results, ROWS),
         ),
+        "size": _brought(own.stage_results, BYTES),
         "project": own.project,
+        "organisation_id": own.organisation_id,
         "answers_at": id,
         "created_at": own.created_at,
         "changed_at": own.updated_at,

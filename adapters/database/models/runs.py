@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     ColumnElement,
+    Computed,
     Connection,
     Index,
     Integer,
@@ -29,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
 from adapters.database.models.base import UtcDateTime, metadata
 from workflows.shared.runs import RunState
@@ -41,6 +42,36 @@ COMPLETE: Final = literal_column(
     "(pg_snapshot_xmin(pg_current_snapshot())::text)::bigint", BigInteger
 )
 """Number of the oldest transaction that may still change something."""
+
+_BETWEEN_WORDS: Final = literal_column(
+    r"'[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00bf\u2000-\u206f\u3000-\u303f]+'", Text
+)
+"""Blanks, control characters and punctuation."""
+_MOST_SEARCHED: Final = 500
+"""Characters; a word may have 2,046 bytes, and a character has 4 at most."""
+
+
+def folded(text: ColumnElement[str]) -> ColumnElement[str]:
+    """The words of a text as they are looked for, with a blank between them."""
+    plain = func.lower(func.normalize(text, literal_column("NFKC")))
+    words = func.regexp_replace(plain, _BETWEEN_WORDS, literal(" "), literal("g"))
+    return func.btrim(func.left(words, literal(_MOST_SEARCHED)))
+
+
+def _sql(column: ColumnElement[Any]) -> str:
+    compiled = column.compile(
+        dialect=postgresql.dialect(paramstyle="named"), compile_kwargs={"literal_binds": True}
+    )
+    return str(compiled)
+
+
+_SEARCHED: Final = literal_column(
+    "coalesce(project, '') || ' ' || CASE WHEN short ~ '^[0-9a-f][0-9a-f-]{31,}$' THEN '' "
+    "ELSE short END || ' ' || coalesce(title, '')",
+    Text,
+)
+"""A UUID or digest has no words: a digit or letter would find every sixteenth."""
+_WORDS: Final = func.array_to_tsvector(func.string_to_array(folded(_SEARCHED), literal(" ")))
 
 runs = Table(
     "runs",
@@ -59,6 +90,7 @@ runs = Table(
     Column("counts", JSONB, nullable=False),
     Column("project", Text),
     Column("organisation_id", BigInteger),
+    Column("size", BigInteger),
     Column("owner", Text),
     Column("links", JSONB, nullable=False),
     Column("answers_at", Text, nullable=False),
@@ -66,17 +98,27 @@ runs = Table(
     Column("changed_at", UtcDateTime, nullable=False),
     Column("ended_at", UtcDateTime),
     Column("revision", BigInteger, nullable=False, server_default=REVISION),
+    Column("words", TSVECTOR, Computed(_sql(_WORDS), persisted=True)),
     Index(None, "changed_at", "id"),
     Index(None, "revision", "id"),
     *(Index(None, each, "changed_at", "id") for each in ("pipeline", "state", "kind", "project")),
+    Index(None, "organisation_id", "created_at"),
+    Index("ix_runs_open", "organisation_id", postgresql_where=text("ended_at IS NULL")),
     Index("ix_runs_own_state", text("lower(own_state)"), "changed_at", "id"),
+    Index(
+        "ix_runs_needing_attention",
+        *("changed_at", "id"),
+        postgresql_where=text("needs_attention"),
+    ),
+    Index(None, "words", postgresql_using="gin"),
     Index(None, "key"),
     Index(None, "short"),
     Index(None, "answers_at"),
 )
 """`id` is the workflow id under which people know a run, and `answers_at` that of the run which
-takes its answers now. `key` and `short` are what they may write instead of the id. `revision` is
-that of its last change."""
+takes its answers now. `key` and `short` are what they may write instead of the id. `size` is that
+of its file, in bytes. `revision` is that of its last change. `words` are those of its title,
+project and short form."""
 
 _KEPT: Final = ("id", "created_at")
 """What a later change of a run leaves as it is."""
@@ -98,7 +140,7 @@ def follow(table: Table, mapped: Mapped) -> None:
 
 _DEFAULTS: Final[Mapping[str, ColumnElement[Any]]] = {
     **dict.fromkeys(("title", "reason", "project", "owner"), cast(null(), Text)),
-    "organisation_id": cast(null(), BigInteger),
+    **dict.fromkeys(("organisation_id", "size"), cast(null(), BigInteger)),
     "counts": cast(literal("{}"), JSONB),
     "links": cast(literal("{}"), JSONB),
 }
@@ -186,13 +228,6 @@ _TRIGGER: Final = Template("""\
 CREATE OR REPLACE TRIGGER $name AFTER INSERT OR UPDATE OR DELETE ON $table
 FOR EACH ROW EXECUTE FUNCTION $name()
 """)
-
-
-def _sql(column: ColumnElement[Any]) -> str:
-    compiled = column.compile(
-        dialect=postgresql.dialect(paramstyle="named"), compile_kwargs={"literal_binds": True}
-    )
-    return str(compiled)
 
 
 leases = Table(

@@ -26,6 +26,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    null,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -39,8 +40,8 @@ from adapters.database.models.base import (
 )
 from adapters.database.models.runs import completed, counted, follow, linked, state_of
 from workflows.shared.runs import RunState
-from workflows.spreadsheets.mappings import FINAL, SpreadsheetState
-from workflows.spreadsheets.runs import RowCounts
+from workflows.spreadsheets.mappings import FINAL, SpreadsheetState, UndoState
+from workflows.spreadsheets.runs import RowCounts, undo_id
 
 
 def _own_id() -> Column[Any]:
@@ -275,6 +276,7 @@ spreadsheet_imports = Table(
     Column("auto_start", Boolean, nullable=False),
     Column("dry_run", Boolean, nullable=False),
     Column("fingerprint", Text),
+    Column("remembers", Boolean),
     Column("link", Text),
     Column("state", Text, nullable=False),
     Column("state_since", UtcDateTime, nullable=False),
@@ -303,10 +305,12 @@ spreadsheet_imports = Table(
     Column("fields", Text),
     Column("report", Text),
     Column("undo_state", Text),
+    Column("undo_reason", Text),
     Column("undo_by", Text),
     Column("undo_requested_at", UtcDateTime),
     Column("undo_finished_at", UtcDateTime),
     Column("undo_attempts", Integer),
+    Column("undo_lines", JSONB(none_as_null=True)),
     *map(_number, ("undo_deleted", "undo_restored", "undo_left_alone")),
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
@@ -325,6 +329,7 @@ spreadsheet_imports = Table(
 `type_digest` names the version of a declared type, and `scope` holds what all of its rows share.
 `version` counts accepted changes of the mappings; `columns_version` and `values_version` are the
 newest that columns and values were written at. `revision` rises with every write of the row.
+`undo_reason` says why an undo that is under way is parked, or why it has failed.
 """
 
 spreadsheet_columns = Table(
@@ -602,6 +607,13 @@ remembered_edits = Table(
 
 
 def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
+    """An import as a run; while it is undone, its undo is the run that goes on."""
+    undone = own.undo_state == UndoState.RUNNING.value
+    stopped = own.undo_reason.is_not(None)
+    undoing = case(
+        (stopped, str(RunState.NEEDS_ATTENTION)),
+        else_=str(RunState.RUNNING),
+    )
     awaited = case(
         (own.waiting_since.is_not(None), str(RunState.NEEDS_ATTENTION)),
         else_=str(RunState.RUNNING),
@@ -624,9 +636,9 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
         "key": own.uuid,
         "short": own.uuid,
         "title": own.filename,
-        "state": state_of(own.state, states),
+        "state": case((undone, undoing), else_=state_of(own.state, states)),
         "own_state": own.state,
-        "reason": own.reason,
+        "reason": case((undone & stopped, literal("undo: ") + own.undo_reason), else_=own.reason),
         "counts": counted(
             rows=own.total,
             **{name: own[name] for name in COUNTS},
@@ -634,12 +646,13 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
             open_values=own.open_values,
         ),
         "organisation_id": own.organisation_id,
+        "size": cast(cast(own.source, JSONB)["size"].astext, BigInteger),
         "owner": own.by,
         "links": linked(report=cast(own.report, JSONB)["name"].astext),
-        "answers_at": own.workflow_id,
+        "answers_at": case((undone, literal(undo_id("")) + own.uuid), else_=own.workflow_id),
         "created_at": own.created_at,
         "changed_at": own.updated_at,
-        "ended_at": case((ended, func.coalesce(own.finished_at, own.updated_at))),
+        "ended_at": case((undone, null()), (ended, func.coalesce(own.finished_at, own.updated_at))),
     }
 
 

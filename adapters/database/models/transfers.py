@@ -38,6 +38,7 @@ transfers = Table(
     Column("source", Text, nullable=False),
     Column("event_id", Text, nullable=False),
     Column("account_id", Text),
+    Column("organisation_id", BigInteger),
     Column("type", Text),
     Column("subject", Text),
     Column("queue", Text),
@@ -47,13 +48,15 @@ transfers = Table(
     Column("by", Text),
     Column("receipt", Text),
     Column("kept", Text),
+    Column("size", BigInteger),
     Index(None, "at"),
     Index(None, "status", "at"),
     Index(None, "queue", "at"),
     Index(None, "account_id", "at"),
+    Index(None, "organisation_id", "at"),
     Index(None, "run"),
 )
-"""The state of each transfer now."""
+"""The state of each transfer now; `size` is that of what it has read, in bytes."""
 
 jobstatus = Table(
     "jobstatus",
@@ -183,6 +186,8 @@ def _as_run(own: Any) -> dict[str, ColumnElement[Any]]:
         "own_state": own.status,
         "reason": func.regexp_replace(own.reason, f"^{PARKED}", ""),
         "project": own.account_id,
+        "organisation_id": own.organisation_id,
+        "size": own.size,
         "links": linked(receipt=cast(own.receipt, JSONB)["name"].astext),
         "answers_at": func.coalesce(own.run, by_default),
         "created_at": own.at,

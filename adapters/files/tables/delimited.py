@@ -407,6 +407,8 @@ _LETTERS_FOR_EACH = 3
 _UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii"})
 _LAST_FIELD = itemgetter(-1)
 _TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
+_TOO_LONG = "field larger than field limit"
+"""What the library says of a cell with too many characters."""
 _NO_TEXT = (
     "the file holds NUL characters: it is not text, or is in an encoding that must be named;"
     " send a table as XLSX or CSV"
@@ -578,6 +580,12 @@ def _records_of_lines(
             raise UnreadableDocument(
                 f"line {start:,}: a quote is opened and never closed, so that the rows"
                 " below it cannot be distinguished; close or remove it"
+            ) from error
+        if str(error).startswith(_TOO_LONG):
+            raise UnreadableDocument(
+                f"line {start:,}: a cell of the row that begins here has more than "
+                f"{csv.field_size_limit():,} characters. If a quote opens it and is not closed, "
+                "close or remove the quote; else the cell is too long: shorten it"
             ) from error
         raise UnreadableDocument(
             f"line {start:,}: {error}; look for a quote that is not closed"

@@ -27,7 +27,7 @@ async def test_a_document_whose_message_is_kept_is_not_loading_for_ever(
     await _ends_with(batches, loads, dead_letters=1)
     state, reason = await tables.state("b")
     assert state is DocumentState.FAILED
-    assert reason is not None and "docflow batch dead-letters 7 1" in reason
+    assert reason is not None and "docflow batch show 7/1 dead-letters" in reason
     assert await batches.counts(FIRST) == DocumentCounts(loaded=1, failed=1)
     await batches.note(FIRST.case_id, [again(FIRST)])
     await load(loads, document("b"), source("b"))

@@ -6,12 +6,15 @@ import pytest
 
 from activities.batches.document_store import SqlLoadStore
 from activities.batches.store import SqlBatchStore
+from adapters.database.engine import Database
+from adapters.database.runs import SqlRuns
 from tests.support.batches.scripted import again, cancelled, ended, finished, started
 from tests.support.batches.tables import CASE, FIRST, SECOND, THIRD, document, load, source
 from workflows.batches.events import Announcement, CancelMode, CaseEvent, JobStarted
 from workflows.batches.loads import DOCUMENT_EVENT, DocumentState
 from workflows.batches.names import LARGEST_ID, BatchKey, LoaderStatus, Purpose, Timings
 from workflows.batches.runs import OPEN_BATCHES, Closing, DocumentCounts, WaitingBatch
+from workflows.shared.runs import RunState, Visible
 
 ENDED = (LoaderStatus.FAILED, LoaderStatus.SKIPPED, LoaderStatus.INCOMPLETE)
 
@@ -162,11 +165,12 @@ async def test_a_claim_releases_orphans_only(batches: SqlBatchStore) -> None:
 
 @pytest.mark.parametrize("status", ENDED)
 async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
-    batches: SqlBatchStore, status: LoaderStatus
+    database: Database, batches: SqlBatchStore, status: LoaderStatus
 ) -> None:
     await _note(batches, started(FIRST), finished(FIRST, documents=5), ended(FIRST))
     await batches.claim(FIRST, ())
     await batches.start_pass(FIRST, 2, True)
+    await batches.call(FIRST, "redrive: no rights")
     await _close(batches, FIRST, status)
     assert await _note(batches, finished(FIRST), ended(FIRST)) == {}
     line = await _note(batches, started(FIRST))
@@ -176,6 +180,8 @@ async def test_a_batch_that_ended_badly_can_be_started_again_and_begins_clean(
     assert (facts.job_finished, facts.end_finished, facts.reason) == (False, False, None)
     assert facts.documents is None
     assert not await batches.is_final_pass(FIRST)
+    run = await SqlRuns(database).get(FIRST.workflow_id, Visible((), others=True))
+    assert run is not None and (run.state, run.reason) == (RunState.WAITING, None)
 
 
 @pytest.mark.parametrize("status", [LoaderStatus.COMPLETE, LoaderStatus.CANCELLED])

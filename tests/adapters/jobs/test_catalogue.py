@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from activities.jobs.catalogue import Catalogue
+from activities.jobs.catalogue import ORGANISATION, Catalogue
 from activities.jobs.ports import CatalogueQuery
 from activities.jobs.stac_queries import filter_of_text
 from adapters.database.engine import open_database
@@ -185,3 +185,35 @@ async def test_what_the_database_cannot_store_is_refused_or_not_there(scenes: Ca
 def test_eight_writers_of_two_thousand_items_lose_none(database_url: str) -> None:
     assert asyncio.run(write_at_once(database_url, 8, kills(40, 250))) == []
     assert asyncio.run(count(database_url)) == 8 * kills(40, 250)
+
+
+async def test_what_an_organisation_has_is_its_own(scenes: Catalogue) -> None:
+    ours, theirs = scenes.acting_for(1), scenes.acting_for(2)
+    await ours.put_collection(collection("harbours"))
+    await ours.put_items("harbours", [item("pier", collection="harbours")])
+    await ours.put_items("scenes", [item("bay", box=(-60, -60, -59, -59))])
+    for catalogue, sees in ((scenes, True), (ours, True), (theirs, False)):
+        assert (await catalogue.item("scenes", "bay") is not None) == sees
+        assert (await catalogue.collection("harbours") is not None) == sees
+        assert ("bay" in await found(catalogue)) == ("pier" in await found(catalogue)) == sees
+        assert ("harbours" in ids(await catalogue.collections())) == sees
+        assert "paris" in await found(catalogue)
+    bay = await ours.item("scenes", "bay")
+    assert bay is not None and bay["properties"][ORGANISATION] == 1
+    # Everybody sees this extent.
+    shared = await scenes.collection("scenes")
+    assert shared is not None and shared["extent"]["spatial"]["bbox"][0][1] == -20
+    for other in (theirs, scenes.acting_for(None)):
+        with pytest.raises(InvalidDocument, match="'bay' of 'scenes' has another owner"):
+            await other.put_items("scenes", [item("new"), item("bay")])
+        with pytest.raises(InvalidDocument, match="'harbours' has another owner; name another"):
+            await other.put_collection(collection("harbours"))
+        with pytest.raises(InvalidDocument, match="there is no collection 'harbours'"):
+            await other.put_items("harbours", [item("pier", collection="harbours")])
+        assert not await other.delete_item("scenes", "bay")
+    with pytest.raises(InvalidDocument, match="'paris' of 'scenes' has another owner"):
+        await ours.put_items("scenes", [item("paris")])
+    assert not await ours.delete_item("scenes", "paris")
+    assert await scenes.item("scenes", "new") is None
+    await ours.put_items("scenes", [item("bay", days=9)])
+    assert await ours.delete_item("scenes", "bay")

@@ -50,6 +50,7 @@ class Runner:
         attempt: int = 1,
         job_id: str = JOB,
         identity: InputIdentity | None = None,
+        organisation_id: int | None = None,
         **said: Any,
     ) -> JsonObject:
         """All stages; the result of the job."""
@@ -97,6 +98,7 @@ class Runner:
                         self.resources,
                         partial(Path, own),
                         lambda _share, _text: None,
+                        organisation_id,
                     )
                 )
                 done.append(_finished(task, ordinal, finished.result, finished.next_stage_params))
@@ -178,6 +180,9 @@ async def test_a_mode_goes_by_what_is_there(runner: Runner, tmp_path: Path) -> N
         await runner.run(source="a.geojson", job_id="b" * 64)
     result = await runner.run(source="a.geojson", job_id="c" * 64, mode="upsert", key=["k"])
     assert (result["layers"][0]["updated"], result["layers"][0]["total"]) == (1, 1)
+    for mode in ("create", "replace", "append"):
+        with pytest.raises(RuleViolation, match="is not of this organisation; use another dataset"):
+            await runner.run(source="a.geojson", job_id="d" * 64, mode=mode, organisation_id=2)
 
 
 async def test_too_much_that_is_rejected_loads_nothing(runner: Runner, tmp_path: Path) -> None:

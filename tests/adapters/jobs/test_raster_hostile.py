@@ -116,75 +116,25 @@ async def test_overviews_beside_a_file_are_not_opened(rasters: FileRasters, tmp_
     assert list(work.iterdir()) == []
 
 
-async def test_a_small_file_that_claims_terabytes_is_refused_before_it_is_read(
-    rasters: FileRasters, tmp_path: Path
-) -> None:
-    path = tmp_path / "huge.tif"
-    profile = {"width": 1_400_000, "height": 1_400_000, "count": 1, "dtype": "uint8"}
-    with rasterio.open(
-        path,
-        "w",
-        driver="GTiff",
-        SPARSE_OK="TRUE",
-        tiled=True,
-        blockxsize=16384,
-        blockysize=16384,
-        BIGTIFF="YES",
-        crs="EPSG:3857",
-        transform=made.UTM,
-        **profile,
-    ):
-        pass
-    assert path.stat().st_size < 200_000
-    said = await refused(rasters, path)
-    assert "claims 1,400,000 x 1,400,000 pixels" in said
-
-
-async def test_a_raster_that_is_almost_empty_is_refused(
-    rasters: FileRasters, tmp_path: Path
+@pytest.mark.parametrize(
+    ("side", "block", "more", "said"),
+    [
+        (1_400_000, 16_384, {"BIGTIFF": "YES"}, "claims 1,400,000 x 1,400,000 pixels"),
+        (100_000, 4_096, {}, "almost empty; crop it"),
+        (20_000, 20_000, {"compress": "deflate"}, "at most 201,326,592 are read at once"),
+    ],
+    ids=["terabytes", "almost empty", "a block that fills the memory"],
+)
+async def test_a_sparse_raster_is_refused(
+    rasters: FileRasters, tmp_path: Path, side: int, block: int, more: dict[str, str], said: str
 ) -> None:
     path = tmp_path / "sparse.tif"
-    with rasterio.open(
-        path,
-        "w",
-        driver="GTiff",
-        SPARSE_OK="TRUE",
-        tiled=True,
-        blockxsize=4096,
-        blockysize=4096,
-        width=100_000,
-        height=100_000,
-        count=1,
-        dtype="uint8",
-        crs="EPSG:3857",
-        transform=made.UTM,
-    ):
+    layout = {"SPARSE_OK": "TRUE", "tiled": True, "blockxsize": block, "blockysize": block, **more}
+    profile = {"width": side, "height": side, "count": 1, "dtype": "uint8", **layout}
+    with rasterio.open(path, "w", driver="GTiff", crs="EPSG:3857", transform=made.UTM, **profile):
         pass
-    assert "almost empty; crop it" in await refused(rasters, path)
-
-
-async def test_a_block_that_fills_the_memory_is_refused(
-    rasters: FileRasters, tmp_path: Path
-) -> None:
-    path = tmp_path / "block.tif"
-    with rasterio.open(
-        path,
-        "w",
-        driver="GTiff",
-        SPARSE_OK="TRUE",
-        tiled=True,
-        blockxsize=20_000,
-        blockysize=20_000,
-        width=20_000,
-        height=20_000,
-        count=1,
-        dtype="uint8",
-        crs="EPSG:3857",
-        transform=made.UTM,
-        compress="deflate",
-    ):
-        pass
-    assert "at most 201,326,592 are read at once" in await refused(rasters, path)
+    assert path.stat().st_size < 200_000
+    assert said in await refused(rasters, path)
 
 
 async def test_a_raster_that_needs_more_memory_than_the_limit_is_reported(tmp_path: Path) -> None:

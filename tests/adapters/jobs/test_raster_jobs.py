@@ -67,6 +67,8 @@ async def test_of_many_the_good_ones_are_made_and_the_bad_ones_reported(
     names.append(await jobs.put(broken))
     result = await jobs.run(*names, **DAY)
     assert result["datasets"] == 2
+    sizes = [(tmp_path / f"s{seed}.tif").stat().st_size for seed in range(2)]
+    assert jobs.results[1] == {"tasks": 2, "bytes": sum(sizes)}
     assert [task.index for task in jobs.finished[1] if task.status is TaskStatus.FAILED] == ["d2"]
     assert (await item_of(jobs, "s0")) is not None
     assert (await item_of(jobs, "broken")) is None

@@ -14,9 +14,11 @@ from workers.shared.services.lists import Cursor
 from workflows.jobs.records import FailedTask, JobRecord, JobStatus, TaskRecord, TaskStatus, task_id
 from workflows.jobs.runs import job_workflow_id
 from workflows.shared.errors import RuleViolation
+from workflows.shared.runs import Visible
 
 ID = "5eed" * 16
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+EVERY = Visible((), others=True)
 
 
 def a_job(**fields: Any) -> JobRecord:
@@ -96,8 +98,8 @@ async def test_a_job_is_found_by_every_foreign_id(store: SqlJobStore, database: 
     await SqlJobAliases(database).claim(JobAlias("another", "digest", ID))
     await store.put_job(a_job(attempt=2))
     for name in ("theirs", "another"):
-        assert [each.job_id for each in await store.find(name)] == [ID]
-    assert (await store.find(ID))[0].alias == "theirs"
+        assert [each.job_id for each in await store.find(name, EVERY)] == [ID]
+    assert (await store.find(ID, EVERY))[0].alias == "theirs"
 
 
 async def test_a_job_is_found_by_its_beginning_or_its_alias(store: SqlJobStore) -> None:
@@ -106,7 +108,7 @@ async def test_a_job_is_found_by_its_beginning_or_its_alias(store: SqlJobStore) 
     await store.put_job(a_job(job_id=other, updated_at=NOW + timedelta(seconds=1)))
 
     async def found(text: str) -> list[str]:
-        return [record.job_id for record in await store.find(text)]
+        return [record.job_id for record in await store.find(text, EVERY)]
 
     assert await found("5eed5eed") == [other, ID]
     assert await found("5EED5EED5") == [ID]
@@ -126,7 +128,7 @@ async def test_jobs_are_listed_by_what_is_asked_for(store: SqlJobStore) -> None:
         )
 
     async def listed(**which: Any) -> list[str]:
-        return [record.job_id[0] for record in await store.jobs(**{"limit": 10, **which})]
+        return [record.job_id[0] for record in await store.jobs(EVERY, **{"limit": 10, **which})]
 
     assert await listed() == ["3", "2", "1", "0"]
     assert await listed(limit=2) == ["3", "2"]
@@ -154,9 +156,9 @@ async def test_tasks_are_paged_by_stage_and_ordinal(store: SqlJobStore) -> None:
 
 
 async def test_names_with_a_nul_find_nothing(store: SqlJobStore) -> None:
-    assert not await store.find("a\0")
-    assert not await store.jobs(limit=1, project="a\0")
-    assert not await store.jobs(limit=1, job_type="a\0")
+    assert not await store.find("a\0", EVERY)
+    assert not await store.jobs(EVERY, limit=1, project="a\0")
+    assert not await store.jobs(EVERY, limit=1, job_type="a\0")
 
 
 async def test_a_task_is_put_again_unless_it_was_seen_later(store: SqlJobStore) -> None:

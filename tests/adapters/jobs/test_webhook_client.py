@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from activities.jobs.ports import WebhookAnswer, WebhookMessage
-from activities.jobs.webhook_store import HttpWebhooks
 from adapters.http import IPAddress
+from adapters.webhooks import HttpWebhooks, WebhookAnswer, WebhookMessage
 from stack.children import free_port
 from tests.support.certificates import certificate_for
 from tests.support.jobs.receivers import (

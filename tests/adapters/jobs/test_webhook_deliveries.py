@@ -11,12 +11,13 @@ from cryptography.fernet import Fernet
 from sqlalchemy import text
 from temporalio.testing import ActivityEnvironment
 
-from activities.jobs.ports import WebhookAnswer, WebhookMessage, Webhooks
-from activities.jobs.webhook_store import HttpWebhooks, SqlWebhookLog, SqlWebhookSecrets
+from activities.jobs.ports import Webhooks
+from activities.jobs.webhook_store import SqlWebhookLog, SqlWebhookSecrets
 from activities.jobs.webhooks import JobWebhooks, ReceiverRules, WebhookPorts
 from adapters.database.engine import Database
 from adapters.http import signature
 from adapters.ports.errors import Denied
+from adapters.webhooks import HttpWebhooks, WebhookAnswer, WebhookMessage
 from stack.children import free_port
 from tests.support.jobs.receivers import receiver, with_status
 from tests.support.jobs.records import JOB, Records, a_record, an_order
@@ -102,9 +103,9 @@ async def test_keys_are_rotated(database: Database) -> None:
     old, new = Fernet.generate_key(), Fernet.generate_key()
     reference = await SqlWebhookSecrets(database, [old]).keep(JOB, SECRET)
     assert await SqlWebhookSecrets(database, [new, old]).secrets(reference) == [SECRET.encode()]
-    with pytest.raises(Denied, match="DOCFLOW_JOBS_SECRET_KEY no longer holds"):
+    with pytest.raises(Denied, match="DOCFLOW_WEBHOOK_KEY no longer holds"):
         await SqlWebhookSecrets(database, [new]).secrets(reference)
-    with pytest.raises(Denied, match="set DOCFLOW_JOBS_SECRET_KEY"):
+    with pytest.raises(Denied, match="set DOCFLOW_WEBHOOK_KEY"):
         await SqlWebhookSecrets(database).secrets(reference)
     with pytest.raises(Denied, match="not kept any more"):
         await SqlWebhookSecrets(database, [new]).secrets("kept:other")
@@ -123,7 +124,7 @@ async def test_a_secret_is_compared_with_those_that_came_for_its_job(database: D
 
 
 async def test_without_a_key_no_secret_is_kept(database: Database) -> None:
-    with pytest.raises(Denied, match="DOCFLOW_JOBS_SECRET_KEY is not set") as refusal:
+    with pytest.raises(Denied, match="DOCFLOW_WEBHOOK_KEY is not set") as refusal:
         await SqlWebhookSecrets(database).keep(JOB, SECRET)
     assert SECRET not in str(refusal.value)
 

@@ -64,9 +64,9 @@ def save(
 
 
 async def analysed(
-    sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0
+    sheets: SqlSpreadsheetStore, club: SampleClub, version: int = 0, **fields: Any
 ) -> StoredSpreadsheet:
-    sheet = await opened(sheets, club)
+    sheet = await opened(sheets, club, **fields)
     facts = (FieldMetadata(name="EMAIL", required=True),)
     analysis = Analysis(layout=Layout(header_line=3), columns=COLUMNS, fields=facts)
     await sheets.save_analysis(sheet.order, analysis, PREVIEW, version)
@@ -150,6 +150,10 @@ async def test_columns_that_people_chose_are_remembered(
     assert await sheets.remembered_columns(2, "EVENT_PARTICIPANT", ["Größe"]) == {}
     assert await sheets.remembered_columns(1, "MEMBERSHIP", ["Größe"]) == {}
     await sheets.save_columns(save(sheet, 2, chosen("BIB", header="größe"), remember=True))
+    assert await sheets.remembered_columns(1, "EVENT_PARTICIPANT", ["Größe"]) == {"Größe": "BIB"}
+    # People of another site teach those of the organisation nothing.
+    theirs = await analysed(sheets, club, remembers=False)
+    await sheets.save_columns(save(theirs, 1, chosen("TEAM"), remember=True))
     assert await sheets.remembered_columns(1, "EVENT_PARTICIPANT", ["Größe"]) == {"Größe": "BIB"}
 
 

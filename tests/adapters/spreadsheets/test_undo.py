@@ -30,7 +30,7 @@ from tests.support.spreadsheets.store import (
     undo_order,
 )
 from workflows.spreadsheets.mappings import UndoState
-from workflows.spreadsheets.runs import UndoCounts
+from workflows.spreadsheets.runs import FailedUndo, UndoCounts
 
 ANNA = Runner("email:anna", "Ahrens", "Aachen", date(1990, 5, 31))
 BERT = Runner("email:bert", "Becker", "Berlin")
@@ -61,8 +61,8 @@ async def test_created_rows_are_deleted_and_changed_ones_are_restored(
     assert view is not None
     assert (view.state, view.deleted, view.restored, view.by) == (UndoState.UNDONE, 3, 2, "berta")
     assert view.finished_at is not None
-    assert await sheets.end_undo(sheet.uuid) == result
-    assert not await sheets.undo_chunk(sheet.uuid)
+    assert await sheets.end_undo(undo_order(sheet.order)) == result
+    assert not await sheets.undo_chunk(undo_order(sheet.order))
 
 
 async def test_rows_changed_since_are_left_alone_and_reported(
@@ -103,6 +103,46 @@ async def test_rows_changed_since_are_left_alone_and_reported(
         *(4, "persons", str(ids["email:cleo"])),
         "was changed since",
     )
+
+
+async def test_some_rows_are_taken_back_and_the_others_later(
+    sheets: SqlSpreadsheetStore, database: Database, club: SampleClub
+) -> None:
+    await (await opened(sheets, club)).write(ANNA)
+    before = await everything(database)
+    sheet = await opened(sheets, club)
+    await sheet.write(replace(ANNA, city="Ulm"), BERT)
+    await sheet.write(CLEO, Runner("k:dora"), number=1, line=4)
+    await sheet.end()
+    changed = await everything(database)
+    preview = await sheets.preview_undo(sheet.uuid, [2, 5, 99])
+    assert (preview.deleted, preview.restored, preview.left_alone) == (2, 1, 0)
+    assert await everything(database) == changed
+
+    partly = await sheet.undo(2, 5, 99)
+    assert partly.state is UndoState.UNDONE_PARTLY
+    assert partly.counts == UndoCounts(deleted=2, restored=1)
+    assert await people(database) == [
+        ("email:anna", "Ahrens", "Aachen"),
+        ("email:bert", "Becker", "Berlin"),
+        ("email:cleo", "Claus", "Celle"),
+    ]
+    later = undo_order(sheet.order, requested_at=NOW + timedelta(days=2))
+    some = later.model_copy(update={"lines": (4,)})
+    assert await sheets.begin_undo(some) is None
+    refused = await sheets.begin_undo(later)
+    assert refused is not None and "an undo of other rows" in refused
+    # What was asked for first has failed: the others are looked at as well.
+    await sheets.fail_undo(
+        FailedUndo(uuid=sheet.uuid, reason="gone", by="berta", at=NOW + timedelta(days=3))
+    )
+    later = undo_order(sheet.order, requested_at=NOW + timedelta(days=4))
+    assert await sheets.begin_undo(later) is None
+    while await sheets.undo_chunk(later):
+        pass
+    whole = await sheets.end_undo(later)
+    assert (whole.state, whole.counts) == (UndoState.UNDONE, UndoCounts(deleted=6, restored=1))
+    assert await everything(database) == before
 
 
 async def test_rows_that_others_refer_to_stay(
@@ -147,9 +187,9 @@ async def test_an_undo_is_previewed_and_repeated_once_a_later_import_was_undone(
     again = undo_order(first.order, requested_at=NOW + timedelta(days=2), by="carl")
     assert await sheets.begin_undo(again) is None
     assert await sheets.begin_undo(again.model_copy(update={"retried_by": ("dora",)})) is None
-    while await sheets.undo_chunk(first.uuid):
+    while await sheets.undo_chunk(undo_order(first.order)):
         pass
-    result = await sheets.end_undo(first.uuid)
+    result = await sheets.end_undo(undo_order(first.order))
     assert (result.state, result.counts) == (UndoState.UNDONE, UndoCounts(deleted=4))
     assert (await views.undo_conflicts(first.uuid)).total == 0
     assert await people(database) == []
@@ -204,16 +244,16 @@ async def test_rounds_are_undone_newest_first(
     await sheets.end_round(sheet.uuid, 1)
     await sheet.end()
     await sheets.begin_undo(undo_order(sheet.order))
-    assert await sheets.undo_chunk(sheet.uuid)
+    assert await sheets.undo_chunk(undo_order(sheet.order))
     assert await people(database) == [
         ("email:anna", "Ahrens", "Aachen"),
         ("email:bert", "Becker", "Berlin"),
     ]
-    assert await sheets.undo_chunk(sheet.uuid)
+    assert await sheets.undo_chunk(undo_order(sheet.order))
     assert [key for key, *_ in await people(database)] == ["email:anna"]
     assert await sheets.begin_undo(undo_order(sheet.order)) is None
-    assert await sheets.undo_chunk(sheet.uuid)
-    assert not await sheets.undo_chunk(sheet.uuid)
+    assert await sheets.undo_chunk(undo_order(sheet.order))
+    assert not await sheets.undo_chunk(undo_order(sheet.order))
     assert await people(database) == []
 
 
@@ -223,10 +263,10 @@ async def test_an_undo_that_ended_too_soon_has_failed_and_resumes(
     sheet = await opened(sheets, club)
     await sheet.write(ANNA)
     await sheet.end()
-    assert (await sheets.end_undo(sheet.uuid)).state is UndoState.FAILED
+    assert (await sheets.end_undo(undo_order(sheet.order))).state is UndoState.FAILED
     await sheets.begin_undo(undo_order(sheet.order))
-    assert (await sheets.end_undo(sheet.uuid)).state is UndoState.FAILED
-    assert not await sheets.undo_chunk(sheet.uuid)
+    assert (await sheets.end_undo(undo_order(sheet.order))).state is UndoState.FAILED
+    assert not await sheets.undo_chunk(undo_order(sheet.order))
     assert (await sheet.undo()).state is UndoState.UNDONE
     assert await people(database) == []
 
@@ -241,9 +281,11 @@ async def test_attempts_at_one_undo_take_each_chunk_back_once(
     await sheets.begin_undo(undo_order(sheet.order))
     async with open_database(database_url) as other:
         stores = (sheets, SqlSpreadsheetStore(other)) * 4
-        taken = await asyncio.gather(*(store.undo_chunk(sheet.uuid) for store in stores))
+        taken = await asyncio.gather(
+            *(store.undo_chunk(undo_order(sheet.order)) for store in stores)
+        )
     assert sum(taken) == 6
-    assert (await sheets.end_undo(sheet.uuid)).counts == UndoCounts(deleted=12)
+    assert (await sheets.end_undo(undo_order(sheet.order))).counts == UndoCounts(deleted=12)
 
 
 async def test_what_cannot_be_undone_is_refused_with_a_reason(

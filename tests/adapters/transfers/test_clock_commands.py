@@ -1,4 +1,4 @@
-"""`docflow watch` and `docflow expected`: from the file of watches to the event."""
+"""`docflow watch`: from the file of watches to the event."""
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -143,7 +143,7 @@ async def _looked_at(
     await ada.says("schedule", "pause", "transfer-watch-acme-orders", "--reason", "moving")
     [paused] = await ada.json("watch", "list")
     assert paused["schedule"] == "paused"
-    unknown = await ada.says("expected", "show", "nothing", code=1)
+    unknown = await ada.says("watch", "show", "nothing", "--expected", code=1)
     assert "declared are orders" in unknown
 
 
@@ -179,17 +179,17 @@ async def _expected(ada: Terminal, database: Database) -> None:
         queue="jobs",
     )
     await SqlTransferStore(database).record(row)
-    assert "not checked yet" in await ada.says("expected", "list")
+    assert "not checked yet" in await ada.says("watch", "list", "--expected")
     await ada.says("schedule", "trigger", "transfer-expected-orders")
 
     async def checked() -> bool:
-        return bool((await ada.json("expected", "show", "orders"))["days"])
+        return bool((await ada.json("watch", "show", "orders", "--expected"))["days"])
 
     await eventually(checked)
-    [day] = (await ada.json("expected", "show", "orders"))["days"]
+    [day] = (await ada.json("watch", "show", "orders", "--expected"))["days"]
     # In the last minute of a day it is late.
     assert day["count"] == 1 and day["state"] in ("met", "late")
-    assert day["state"] in await ada.says("expected", "show", "orders")
+    assert day["state"] in await ada.says("watch", "show", "orders", "--expected")
 
 
 def test_a_queue_that_is_not_there_is_refused(tmp_path: Path) -> None:

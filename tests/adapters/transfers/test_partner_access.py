@@ -308,7 +308,7 @@ async def test_a_partner_that_is_stopped_or_disabled_is_waited_for(tmp_path: Pat
     partner = Partner(name="acme", kind=PlaceKind.FOLDER, container=str(tmp_path))
     cases = (
         ({"stopped": "it has another key"}, "another key"),
-        ({"enabled": False}, "partner enable acme"),
+        ({"enabled": False}, "partner change acme --enable"),
     )
     for fields, said in cases:
         with pytest.raises(PartnerAway, match=said):

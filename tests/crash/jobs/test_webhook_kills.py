@@ -22,7 +22,7 @@ GREETINGS = 400
 WITHIN = 300
 """Seconds: a delivery whose worker was killed is noticed half a minute after its timeout."""
 WHO = Identity("operator", (), frozenset({OPERATOR}))
-LOCAL = {"DOCFLOW_JOBS_WEBHOOK_LOCAL": "true"}
+LOCAL = {"DOCFLOW_WEBHOOK_LOCAL": "true"}
 
 
 async def test_a_message_that_a_killed_worker_was_sending_arrives_as_it_was(

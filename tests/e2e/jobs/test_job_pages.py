@@ -55,8 +55,8 @@ async def test_the_pages_are_accessible_in_every_window(site: PagesSetup) -> Non
     async with site.visit(start=job) as page:
         await expect(page.get_by_text("Completed").first).to_be_visible()
         assert await faults(page) == []
-        await page.goto("/jobs")
-        await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+        await page.goto("/runs?pipeline=jobs")
+        await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
         assert await faults(page) == []
 
 

@@ -11,13 +11,12 @@ from temporalio.testing import WorkflowEnvironment
 
 from adapters.database.engine import Database
 from adapters.database.runs import SqlRuns
-from tests.support.gateway import TOKENS, token
+from tests.support.gateway import TOKENS, session_of, token
 from workers.batches.pages import open_part
 from workers.batches.register import NAME
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
-from workers.shared.gateway.http.requests import csrf_token
-from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.gateway.http.requests import COOKIE, csrf_token
 from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.inbox import Inbox
@@ -42,9 +41,9 @@ class BatchGateway:
             headers={"authorization": f"Bearer {token('olga', 1, *(roles or ('operator',)))}"},
         )
 
-    def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
+    async def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
         """A browser of a person with these roles, an operator's without; what its forms carry."""
-        session = token("olga", 1, *(roles or ("operator",)))
+        session = await session_of(self.app, token("olga", 1, *(roles or ("operator",))))
         client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app=self.app),
             base_url="http://docflow",

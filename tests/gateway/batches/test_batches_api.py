@@ -5,6 +5,7 @@ import pytest
 from activities.batches.store import SqlBatchStore
 from tests.gateway.batches.conftest import BatchGateway
 from tests.support.batches.shown import REASON, shown_batch
+from tests.support.waiting import eventually
 from workflows.batches.names import BatchKey, LoaderStatus
 from workflows.batches.runs import Closing
 
@@ -18,6 +19,12 @@ async def test_a_parked_batch_is_listed_and_shown(gateway: BatchGateway) -> None
         gateway.program() as olga,
         shown_batch(gateway.client, gateway.database, 821, more=5),
     ):
+        run = (await olga.get("/api/v1/runs/batch/821/1")).json()
+        assert (run["state"], run["needs_attention"]) == ("needs_attention", True)
+        assert run["reason"].startswith("redrive: no rights")
+        waiting = {"pipeline": "batches", "state": "needs_attention", "limit": 200}
+        listed = (await olga.get("/api/v1/runs", params=waiting)).json()["items"]
+        assert run["id"] in [each["id"] for each in listed]
         pages: list[list[str]] = []
         cursor: str | None = None
         while not pages or cursor:
@@ -38,6 +45,13 @@ async def test_a_parked_batch_is_listed_and_shown(gateway: BatchGateway) -> None
         first = (await olga.get(at, params={"limit": 3})).json()
         rest = (await olga.get(at, params={"cursor": first["next"]})).json()
         assert len(first["items"] + rest["items"]) == 8 and rest["next"] is None
+        assert (await olga.post("/api/v1/runs/batch/821/1/retry", json={})).status_code == 200
+
+        async def continues() -> bool:
+            run = (await olga.get("/api/v1/runs/batch/821/1")).json()
+            return (run["state"], run["needs_attention"], run["reason"]) == ("running", False, None)
+
+        await eventually(continues)
 
 
 async def test_what_would_change_nothing_is_refused(gateway: BatchGateway) -> None:

@@ -59,7 +59,7 @@ async def test_a_question_is_answered_over_http(jobs: JobStack) -> None:
 
 
 async def test_a_question_is_answered_on_its_page_and_named_in_the_inbox(jobs: JobStack) -> None:
-    headers, form = signed_in(jobs)
+    headers, form = await signed_in(jobs)
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", ask=True, bad=1)
         await in_status(olga, job, "PARKED")
@@ -92,7 +92,7 @@ async def test_a_question_is_answered_on_its_page_and_named_in_the_inbox(jobs: J
 
 
 async def test_a_parked_job_is_given_up_on_its_page(jobs: JobStack) -> None:
-    headers, form = signed_in(jobs)
+    headers, form = await signed_in(jobs)
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", ask=True, bad=3)
         await in_status(olga, job, "PARKED")
@@ -111,7 +111,7 @@ async def test_a_question_is_answered_by_a_command(jobs: JobStack, olga: Termina
     [job] = (
         await olga.says("job", "submit", "survey", *given, "--no-follow", "-o", "name")
     ).split()
-    await olga.says("job", "watch", job, code=4)
+    await olga.says("job", "show", job, "--watch", code=4)
     shown = await olga.says("job", "show", job)
     assert f"docflow retry {job[:12]} --set taken=..." in shown
     untold = await olga.says("retry", job[:12], code=2)
@@ -127,7 +127,7 @@ async def test_a_question_is_answered_by_a_command(jobs: JobStack, olga: Termina
 
 
 async def test_a_restart_keeps_good_stages_with_their_counts_and_tasks(jobs: JobStack) -> None:
-    headers, form = signed_in(jobs)
+    headers, form = await signed_in(jobs)
     async with jobs.browser() as olga:
         job = await submit(olga, "survey", broken=True, bad=1)
         failed = await ended(olga, job)
@@ -161,7 +161,7 @@ async def test_a_job_is_restarted_by_a_command(jobs: JobStack, olga: Terminal) -
         second = await ended_at(browser, job, 2)
         again = await olga.says("job", "restart", job[:12], "--from-stage", "2")
         third = await ended_at(browser, job, 3)
-        tasks = await olga.json("job", "tasks", job)
+        tasks = await olga.json("job", "show", job, "tasks")
     assert f"attempt 3 of job {job[:12]} has begun" in again
     assert (second["status"], third["status"]) == ("COMPLETED", "COMPLETED")
     assert [(each["stage"], each["attempt"]) for each in tasks] == [(1, 1)] * 4 + [(2, 3)]
@@ -181,7 +181,7 @@ async def ended_at(browser: httpx.AsyncClient, job: str, attempt: int) -> dict[s
 
 
 async def test_a_job_says_what_its_tasks_wait_for(jobs: JobStack, olga: Terminal) -> None:
-    headers, _ = signed_in(jobs)
+    headers, _ = await signed_in(jobs)
     async with jobs.browser() as browser:
         job = await submit(browser, "survey", late=True)
         document: dict[str, Any] = {}

@@ -35,15 +35,20 @@ async def test_a_job_is_submitted_followed_and_shown(olga: Terminal, tmp_path: P
     digest = hashlib.sha256(b"1 2 3").hexdigest()
     assert shown["parameters"]["files"] == f"uploads/{digest}/heights.txt"
     assert job in (await olga.says("job", "list", "--type", "survey", "-o", "name")).split()
-    assert "COMPLETED" in await olga.says("job", "watch", job[:12])
+    assert "COMPLETED" in await olga.says("job", "show", job[:12], "--watch")
     await olga.says("job", "submit", "hello_world", "--param", "message=another")
+    ours = ("job", "submit", "hello_world", "--organisation", "1", "--no-follow")
+    job_of_ours = (await olga.json(*ours))["job_id"]
+    assert (await olga.json("job", "show", job_of_ours))["organisation_id"] == 1
+    theirs = ("job", "submit", "hello_world", "--organisation", "2")
+    assert "your roles in organisation 2 do not allow this" in await olga.says(*theirs, code=1)
     newest = await olga.says("job", "list", "--limit", "1")
     assert "the newest 1; --limit shows more" in newest and "hello_world" in newest
     assert len(await olga.json("job", "list", "--limit", "2")) == 2
     assert await olga.says("job", "list", "--type", "other") == (
         "no such jobs; `docflow job submit --help` starts one\n"
     )
-    failed = await olga.says("job", "tasks", job, "--status", "FAILED")
+    failed = await olga.says("job", "show", job, "tasks", "--state", "FAILED")
     assert "tile-x0" in failed and "tile-x1" not in failed
 
 
@@ -69,12 +74,12 @@ async def test_webhooks_are_listed_and_sent_again(olga: Terminal) -> None:
         await eventually(lambda: reported(1))
 
         async def logged() -> bool:
-            return "delivered" in await olga.says("job", "deliveries", job)
+            return "delivered" in await olga.says("job", "webhooks", job)
 
         await eventually(logged)
-        log = await olga.says("job", "deliveries", job)
+        log = await olga.says("job", "webhooks", job)
         assert "1 of 4" in log
-        again = await olga.says("job", "send-again", job[:12], "0")
+        again = await olga.says("job", "webhooks", job[:12], "--retry", "0")
         assert f"sending to {url} again" in again
         await eventually(lambda: reported(2))
     for output in (done, log, again):
@@ -92,9 +97,9 @@ async def test_webhooks_are_listed_and_sent_again(olga: Terminal) -> None:
         (("submit", "hello_world", __file__), 2, "hello_world takes no file"),
         (("submit", "survey", __file__, "--param", 'files=["a"]'), 2, "files or a file, not both"),
         (("show", "nothing"), 1, "there is no job 'nothing'"),
-        (("watch", "nothing"), 1, "there is no job 'nothing'"),
+        (("show", "nothing", "--watch"), 1, "there is no job 'nothing'"),
         (("restart", "nothing"), 1, "there is no job 'nothing'"),
-        (("send-again", "nothing", "0"), 1, "there is no job 'nothing'"),
+        (("webhooks", "nothing", "--retry", "0"), 1, "there is no job 'nothing'"),
     ],
 )
 async def test_what_cannot_be_done_is_reported_in_one_line(

@@ -317,14 +317,17 @@ async def test_a_job_that_runs_is_cancelled(jobs: JobStack) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "mapper"])
-async def test_jobs_are_for_operators(jobs: JobStack, role: str) -> None:
+async def test_jobs_of_no_organisation_are_for_operators(jobs: JobStack, role: str) -> None:
+    async with jobs.browser() as olga:
+        job = await submit(olga, "hello_world", n=1, message=f"not for a {role}")
     async with jobs.browser(role) as ida:
-        answers = [
-            await ida.get("/api/jobs"),
-            await ida.get("/api/jobs/abcdef12"),
-            await ida.get("/api/jobs/abcdef12/events"),
-            await ida.delete("/api/jobs/abcdef12"),
+        listed = await ida.get("/api/jobs?limit=500")
+        hidden = [await ida.get(f"/api/jobs/{job}{each}") for each in ("", "/events", "/tasks")]
+        refused = [
+            await ida.delete(f"/api/jobs/{job}"),
             await ida.post("/api/jobs", json={"job_type": "hello_world"}),
-            await ida.post("/api/jobs/abcdef12/webhooks/0/send"),
+            await ida.post(f"/api/jobs/{job}/webhooks/0/send"),
         ]
-    assert {each.status_code for each in answers} == {403}
+    assert listed.status_code == 200 and job not in listed.text
+    assert {each.status_code for each in hidden} == {404}
+    assert {each.status_code for each in refused} == {403}

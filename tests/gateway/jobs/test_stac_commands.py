@@ -123,7 +123,7 @@ async def test_an_item_and_a_collection_are_shown(scenes: Scenes) -> None:
 
 async def test_an_item_is_taken_out_and_the_audit_says_by_whom(scenes: Scenes) -> None:
     await scenes.catalogue.put_items("scenes", [item("wrong", box=(50, 10, 51, 11))])
-    delete = ("stac", "delete", "scenes", "wrong")
+    delete = ("stac", "remove", "scenes", "wrong")
     await scenes.olga.says(*delete, code=1)
     viewer = Terminal(scenes.address, token("vera", 1, "viewer"))
     assert "ask for the role operator" in await viewer.says(*delete, "--yes", code=1)

@@ -32,6 +32,6 @@ async def test_the_part_of_jobs_serves_the_catalogue_at_the_public_address(
         transport=transport, base_url="http://inside", headers=headers
     ) as client:
         landing = (await client.get("/api/stac")).json()
-        assert (await client.get("/api/stac/collections")).json()["collections"] == []
+        assert (await client.get("/api/stac/collections")).status_code == 200
     addresses = [link["href"] for link in landing["links"]]
     assert "https://docflow.example.org/api/stac/search" in addresses

@@ -19,11 +19,10 @@ from activities.transfers.store import SqlRouteStore, SqlTransferStore
 from activities.transfers.watch_store import SqlExpectedStore, SqlWatchStore
 from adapters.database.runs import SqlRuns
 from tests.gateway.test_commands import Terminal
-from tests.support.gateway import TOKENS, served, token
+from tests.support.gateway import TOKENS, served, session_of, token
 from workers.shared.gateway.app import create_app
 from workers.shared.gateway.http.auth import Tokens
-from workers.shared.gateway.http.requests import csrf_token
-from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.gateway.http.requests import COOKIE, csrf_token
 from workers.shared.register import Context
 from workers.shared.resources import Resources
 from workers.shared.services.errands import errands_of
@@ -62,9 +61,9 @@ class TransferGateway:
         headers = {"Authorization": f"Bearer {token('olga', 1, *(roles or ('operator',)))}"}
         return self._client(headers)
 
-    def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
+    async def browser(self, *roles: str) -> tuple[httpx.AsyncClient, Mapping[str, str]]:
         """A browser of a person with these roles, an operator's without; what its forms carry."""
-        session = token("olga", 1, *(roles or ("operator",)))
+        session = await session_of(self.app, token("olga", 1, *(roles or ("operator",))))
         return self._client({"cookie": f"{COOKIE}={session}"}), {"csrf": csrf_token(session)}
 
     def _client(self, headers: Mapping[str, str]) -> httpx.AsyncClient:

@@ -119,10 +119,16 @@ async def test_what_cannot_be_read_is_refused(
     assert answer.json()["title"] == title
 
 
-async def test_events_are_for_operators(transfers: TransferGateway) -> None:
+async def test_events_of_no_organisation_are_for_operators(transfers: TransferGateway) -> None:
+    async with transfers.api() as api:
+        sent = (await api.post("/api/v1/transfers", json=event())).json()["transfer_id"]
+    id = uuid4().hex * 2
+    await transfers.store.record(a_transfer(id, TransferStatus.NO_ASSIGNED))
     async with transfers.api("mapper") as api:
         assert (await api.post("/api/v1/transfers", json=event())).status_code == 403
-        assert (await api.get("/api/v1/transfers")).status_code == 403
+        assert id not in (await api.get("/api/v1/transfers?limit=200")).text
+        for hidden in (id, sent):
+            assert (await api.get(f"/api/v1/transfers/{hidden}")).status_code == 404
 
 
 async def test_an_event_is_shown_with_every_state_that_it_was_in(

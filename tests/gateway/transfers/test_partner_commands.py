@@ -76,10 +76,10 @@ async def test_a_partner_is_added_tested_and_its_key_accepted(
     untested = await docflow("test", "acme", code=1)
     assert shown in untested and "; none is pinned" in untested
     assert site.logins == []
-    await docflow("key", "accept", "acme", "--fingerprint", "SHA256:other", code=2)
-    asked = await docflow("key", "accept", "acme", code=2)
+    await docflow("key", "add", "acme", "--fingerprint", "SHA256:other", code=2)
+    asked = await docflow("key", "add", "acme", code=2)
     assert f"--fingerprint {shown}" in asked
-    await docflow("key", "accept", "acme", "--fingerprint", shown)
+    await docflow("key", "add", "acme", "--fingerprint", shown)
     tested = await docflow("test", "acme", "--folder", "inbox")
     assert "inbox holds 1 files" in tested
     assert "replaces another in one step" in tested
@@ -88,7 +88,7 @@ async def test_a_partner_is_added_tested_and_its_key_accepted(
     kept = await recorded()
     assert kept["profile"]["rename"] == "atomic-replace"
     assert (kept["by"], kept["password"]) == ("olga", "env:ACME_PASSWORD")
-    assert shown in await docflow("key", "list", "acme")
+    assert shown in await docflow("show", "acme")
     await docflow("key", "remove", "acme", shown)
     assert (await recorded())["host_keys"] == []
 
@@ -97,14 +97,14 @@ async def test_a_key_that_has_changed_is_accepted_beside_the_old_one(
     docflow: Docflow, site: SftpSite, tmp_path: Path
 ) -> None:
     await docflow("add", "acme", *options(site))
-    await docflow("key", "accept", "acme", "--fingerprint", site.host_key.get_fingerprint())
+    await docflow("key", "add", "acme", "--fingerprint", site.host_key.get_fingerprint())
     other = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
     async with sftp_site(tmp_path / "moved", host_key=other) as moved:
         await docflow("add", "acme", *options(moved), "--replace")
         tested = await docflow("test", "acme", code=1)
         for key in (site.host_key, other):
             assert key.get_fingerprint() in tested
-        await docflow("key", "accept", "acme", "--fingerprint", other.get_fingerprint(), "--retire")
+        await docflow("key", "add", "acme", "--fingerprint", other.get_fingerprint(), "--retire")
         assert "one of 2 pinned host keys" in await docflow("test", "acme")
 
 
@@ -114,9 +114,9 @@ async def test_partners_are_listed_disabled_enabled_and_removed(
     assert "no partners" in await docflow("list")
     await docflow("add", "acme", *options(site))
     assert "already" in await docflow("add", "acme", *options(site), code=2)
-    await docflow("disable", "acme")
+    await docflow("change", "acme", "--disable")
     assert "disabled" in await docflow("list")
-    await docflow("enable", "acme")
+    await docflow("change", "acme", "--enable")
     assert "enabled" in await docflow("list")
     await docflow("remove", "acme")
     await docflow("remove", "acme", code=1)
@@ -235,7 +235,7 @@ async def test_a_public_key_is_read_when_it_is_added(docflow: Docflow, tmp_path:
         forge.close()
         shutil.rmtree(home)
     await docflow("add", "acme", "--kind", "folder", "--container", str(tmp_path))
-    assert "has no keys" in await docflow("key", "list", "acme")
+    assert "no keys" in await docflow("show", "acme")
     files = {party.fingerprint: tmp_path / f"{party.fingerprint}.asc" for party in (valid, ended)}
     for party in (valid, ended):
         files[party.fingerprint].write_text(party.public)
@@ -245,7 +245,7 @@ async def test_a_public_key_is_read_when_it_is_added(docflow: Docflow, tmp_path:
     assert "it never expires" in await docflow(*add, valid.fingerprint)
     more = ("--public", str(files[ended.fingerprint]), "--fingerprint", ended.fingerprint)
     assert "it has expired on 2020-12-31" in await docflow("key", "add", "acme", *more)
-    listed = " ".join((await docflow("key", "list", "acme")).split())
+    listed = " ".join((await docflow("show", "acme")).split())
     assert "never expires" in listed and "has expired" in listed
 
 
@@ -253,7 +253,7 @@ async def test_what_a_record_says_of_writing_is_kept_and_what_docflow_sets_is_re
     docflow: Docflow, recorded: Docflow, site: SftpSite, tmp_path: Path
 ) -> None:
     await docflow("add", "acme", *options(site))
-    await docflow("key", "accept", "acme", "--fingerprint", site.host_key.get_fingerprint())
+    await docflow("key", "add", "acme", "--fingerprint", site.host_key.get_fingerprint())
     await docflow("test", "acme")
     file = tmp_path / "record.json"
     shown = await recorded()

@@ -28,9 +28,9 @@ async def test_a_rule_is_added_tested_disabled_and_removed(
     assert "did you mean jobs" in await olga.says("route", "add", "jobz", code=2)
     assert "jobstmsroute/1" in await olga.says("route", "add", "jobs", *for_tms, code=2)
     assert "jobstmsroute/1 takes it" in await olga.says("route", "test", str(event))
-    assert "is disabled" in await olga.says("route", "disable", "jobstmsroute", "1")
+    assert "is disabled" in await olga.says("route", "change", "jobstmsroute", "1", "--disable")
     assert (await olga.json("route", "test", str(event)))["winner"]["queue"] == "jobs"
-    await olga.says("route", "enable", "jobstmsroute", "1")
+    await olga.says("route", "change", "jobstmsroute", "1", "--enable")
     changes = ("--rule", "1", "--priority", "-2")
     assert "needs --rule" in await olga.says("route", "add", "jobs", "--replace", code=2)
     assert "already" in await olga.says("route", "add", "jobs", *changes, code=2)
@@ -38,8 +38,8 @@ async def test_a_rule_is_added_tested_disabled_and_removed(
     assert (changed["priority"], changed["by"]) == (-2, "olga")
     await olga.says("route", "remove", "jobs", "1")
     assert (await olga.says("route", "list", "-o", "name")).split() == ["jobstmsroute/1"]
-    assert (await olga.json("route", "history"))[0]["change"] == "removed"
-    assert "removed" in await olga.says("route", "history", "--limit", "1")
+    assert (await olga.json("route", "list", "--history"))[0]["change"] == "removed"
+    assert "removed" in await olga.says("route", "list", "--history", "--limit", "1")
     noted = await SqlAudit(transfers.resources.database).list(
         AuditFilter(who="olga", organisations=[1], others=True), 50
     )

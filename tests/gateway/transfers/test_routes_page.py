@@ -17,7 +17,7 @@ RULE = RouteRule(queue="jobs", rule="1", source="<b>TMS</b>", by="ada")
 
 
 async def test_a_rule_is_added_disabled_and_removed(transfers: TransferGateway) -> None:
-    browser, form = transfers.browser()
+    browser, form = await transfers.browser()
     async with browser:
         added = await browser.post(
             "/routes/add", data={**form, "new_queue": "jobs", "new_source": "TMS.*"}
@@ -36,7 +36,7 @@ async def test_a_rule_is_added_disabled_and_removed(transfers: TransferGateway) 
 
 async def test_what_is_refused_stays_in_the_form(transfers: TransferGateway) -> None:
     await transfers.routes.put(RULE)
-    browser, form = transfers.browser()
+    browser, form = await transfers.browser()
     async with browser:
         answer = await browser.post(
             "/routes/add", data={**form, "new_queue": "jobs", "new_source": RULE.source}
@@ -58,7 +58,7 @@ async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferG
             subject="Price Update",
         )
     )
-    browser, form = transfers.browser()
+    browser, form = await transfers.browser()
     async with browser:
         page = (await browser.get("/routes")).text
         assert "new_source=Pricing%20%26%20Co" in page
@@ -66,7 +66,7 @@ async def test_an_event_that_nothing_matched_fills_the_form(transfers: TransferG
         rerouted = await browser.post("/routes/reroute", data=form)
     assert 'name="new_source" value="Pricing &amp; Co"' in filled
     # There is a row, and no run of it.
-    assert rerouted.status_code == 503 and "were not routed again" in rerouted.text
+    assert rerouted.status_code == 503 and "not routed again" in rerouted.text
 
 
 async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
@@ -80,7 +80,7 @@ async def test_of_many_events_that_nothing_matched_the_page_says_the_number(
             a_transfer(id, TransferStatus.NO_ASSIGNED, at=now, source="TMS", event_id=id)
         )
     total = await transfers.store.count(TransferStatus.NO_ASSIGNED)
-    browser, _ = transfers.browser()
+    browser, _ = await transfers.browser()
     async with browser:
         page = (await browser.get("/routes")).text
     assert f"The newest 1 of {total} events." in page
@@ -92,11 +92,21 @@ async def test_an_event_is_tried_with_the_reasons_of_the_others(
     await transfers.routes.put(RULE.model_copy(update={"source": "TMS"}))
     await transfers.routes.put(RULE.model_copy(update={"source": "tms", "rule": "2"}))
     event = {"source": "TMS", "type": "t", "subject": "s", "data": {"accountId": "A"}}
-    browser, form = transfers.browser()
+    browser, form = await transfers.browser()
     async with browser:
         tried = await browser.post("/routes/test", data={**form, "event": json.dumps(event)})
         wrong = await browser.post("/routes/test", data={**form, "event": "{"})
+        typed = {"source": "Other", "type": "t", "subject": "s", "account_id": "A"}
+        given = {f"tried_{name}": text for name, text in typed.items()}
+        none = await browser.post("/routes/test", data={**form, **given})
+        lacking = await browser.post("/routes/test", data={**form, "tried_source": "TMS"})
     assert "takes it: queue <bdi>jobs</bdi>" in tried.text
+    # Each attribute says why it matched; what was pasted stands in the fields.
+    assert "is exactly it" in tried.text and tried.text.count("takes anything</td>") == 3
+    assert 'name="tried_account_id" value="A"' in tried.text
+    assert "None of 2 rules takes it." in none.text
+    assert "source is &#39;Other&#39;, not &#39;TMS&#39;" in none.text
+    assert lacking.status_code == 422 and "the event lacks" in lacking.text.lower()
     assert "they differ in upper and lower case" in tried.text
     assert wrong.status_code == 422 and "not JSON" in wrong.text
 
@@ -106,7 +116,7 @@ async def test_rules_are_filtered(transfers: TransferGateway) -> None:
     await transfers.routes.put(
         RULE.model_copy(update={"source": "Pricing", "queue": "jobstmsroute"})
     )
-    browser, _ = transfers.browser()
+    browser, _ = await transfers.browser()
     async with browser:
         by_queue = (await browser.get("/routes?queue=jobstmsroute")).text
         by_text = (await browser.get("/routes?find=tms.r")).text
@@ -117,7 +127,7 @@ async def test_rules_are_filtered(transfers: TransferGateway) -> None:
 
 
 async def test_a_form_of_another_site_changes_nothing(transfers: TransferGateway) -> None:
-    browser, _ = transfers.browser()
+    browser, _ = await transfers.browser()
     async with browser:
         answer = await browser.post("/routes/add", data={"csrf": "x", "new_queue": "jobs"})
     assert answer.status_code == 403

@@ -79,6 +79,7 @@ async def shown_batch(
         ]
     )
     script.fails["redrive"] = [denied()]
+    script.results["call"] = lambda asked: store.call(asked.key, asked.reason)
     queue = f"shown-{uuid.uuid4().hex}"
     async with Worker(
         client,

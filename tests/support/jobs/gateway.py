@@ -179,8 +179,8 @@ async def open_job_stack(exits: AsyncExitStack, client: Client, resources: Resou
         "DATABASE_URL": str(resources.database.engine.url),
         "DOCFLOW_SCRATCH": str(resources.scratch),
         "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),
-        "DOCFLOW_JOBS_WEBHOOK_LOCAL": "true",
-        "DOCFLOW_JOBS_SECRET_KEY": Fernet.generate_key().decode(),
+        "DOCFLOW_WEBHOOK_LOCAL": "true",
+        "DOCFLOW_WEBHOOK_KEY": Fernet.generate_key().decode(),
     }
     for tier in ("bronze", "silver", "gold"):
         (resources.scratch.parent / "blobs" / tier).mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,7 @@ from workers.jobs.register import JOBS
 from workers.jobs.resources import JobsOpened, webhook_ports
 from workers.jobs.settings import WebhookSettings
 from workers.shared.register import activities_of
+from workers.shared.settings.webhooks import ReceiverSettings
 from workflows.jobs.definitions import Lane
 from workflows.jobs.job import Job
 from workflows.jobs.records import JobRecord, TaskRecord
@@ -131,7 +132,7 @@ async def job_installation(
         database = await stack.enter_async_context(open_database(url))
         blobs = MemoryBlobs()
         ports = ports_of(folder, blobs, database, types)
-        local = webhook_ports(WebhookSettings(local=True), database)
+        local = webhook_ports(WebhookSettings(receivers=ReceiverSettings(local=True)), database)
         leftovers = SqlJobLeftovers(database)
         opened = JobsOpened(
             *(SqlJobStore(database), ports, 100, 4, False),

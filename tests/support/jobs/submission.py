@@ -10,8 +10,8 @@ from adapters.ports.errors import Denied
 from tests.support.jobs.counting import CountWords
 from tests.support.memory.blobs import MemoryBlobs
 from workers.jobs.runs import StartedJob
-from workers.jobs.settings import WebhookSettings
 from workers.jobs.submission import JobInputs, JobSubmission, WebhookReceivers
+from workers.shared.settings.webhooks import ReceiverSettings
 from workflows.jobs.runs import JobInput
 
 
@@ -44,7 +44,7 @@ class Secrets:
 
     async def keep(self, job_id: str, secret: str) -> str:
         if not self.key:
-            raise Denied("DOCFLOW_JOBS_SECRET_KEY is not set")
+            raise Denied("DOCFLOW_WEBHOOK_KEY is not set")
         reference = f"kept:{len(self.kept)}"
         self.kept[reference] = secret
         return reference
@@ -80,7 +80,7 @@ class SubmissionSetup:
         return JobSubmission(
             self.types,
             JobInputs(self.bronze, self.scratch),
-            WebhookReceivers(self.secrets, WebhookSettings(**self.settings)),
+            WebhookReceivers(self.secrets, ReceiverSettings(**self.settings)),
             self.runs,
         )
 

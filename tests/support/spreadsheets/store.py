@@ -98,12 +98,13 @@ class StoredSpreadsheet:
         result = SpreadsheetResult(uuid=self.uuid, state=SpreadsheetState(state), **more)
         return await self.store.finish(result, record(self.order, 100, state))
 
-    async def undo(self) -> Any:
-        """Take it back as the undo step does."""
-        assert await self.store.begin_undo(undo_order(self.order)) is None
-        while await self.store.undo_chunk(self.uuid):
+    async def undo(self, *lines: int) -> Any:
+        """Take it back as the undo step does; no lines: all of it."""
+        order = undo_order(self.order).model_copy(update={"lines": lines})
+        assert await self.store.begin_undo(order) is None
+        while await self.store.undo_chunk(order):
             pass
-        return await self.store.end_undo(self.uuid)
+        return await self.store.end_undo(order)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,12 @@ def test_invalid_settings_are_named_with_the_option_to_set(
     assert "\n" not in str(refused.value)
 
 
+def test_a_text_that_names_no_type_is_refused_as_one() -> None:
+    with pytest.raises(UsageError) as refused:
+        build_message("../x", "P1", "T1", FILE, {})
+    assert str(refused.value) == "there is no type '../x'"
+
+
 @pytest.mark.parametrize(
     ("project", "task", "option"),
     [("=P1", "T1", "--project '=P1'"), ("P1", "/b", "--task '/b'"), ("P1", "", "--task ''")],

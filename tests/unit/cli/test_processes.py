@@ -95,18 +95,25 @@ def test_the_bridge_reports_what_it_did(drain: bool, started: list[Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "warning"),
+    ("arguments", "says"),
     [
-        ("case-events", ""),
-        ("jobs", "warning: `docflow bridge jobs` is now"),
+        (["worker"], "name a pipeline:\n  imports "),
+        (["worker", "x"], "there is no pipeline x:\n  imports "),
+        (["worker", "spreadsheets", "--with-bridge"], "--with-bridge: spreadsheets has no bridge"),
+        (["worker", "imports", "--lane", "heavy"], "--lane / --queue: imports has no lanes"),
+        (["worker", "all", "--lane", "heavy"], "--lane / --queue: all has no lanes"),
+        (["worker", "jobs", "--lane", "x"], "--lane / --queue: 'x' is none of "),
+        (["worker", "jobs", "--lane", "heavy", "--with-bridge"], "a lane has no bridge"),
+        (["bridge"], "name a bridge:\n  service-bus "),
+        (["bridge", "jobs"], "there is no bridge jobs:\n  service-bus "),
     ],
 )
-def test_the_bridge_of_case_events_answers_to_its_former_name(
-    name: str, warning: str, started: list[Any]
+def test_what_is_not_there_is_refused_with_what_is(
+    arguments: list[str], says: str, started: list[Any]
 ) -> None:
-    done = FakeInstallation().docflow("bridge", name, "--drain", "--health-port", "0")
-    assert started == [("case-events", SETTINGS, True, 0, None)]
-    assert done.stderr[: len(warning) or None] == warning
+    done = FakeInstallation().docflow(*arguments)
+    assert (done.exit_code, started) == (2, [])
+    assert says in done.stderr
 
 
 def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:

@@ -1,7 +1,6 @@
 """The `docflow` program as a shell sees it."""
 
-import asyncio
-import signal
+import json
 import socket
 import subprocess
 import sys
@@ -10,16 +9,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from azure.servicebus.aio import ServiceBusClient
 from typer.testing import CliRunner
 
-from tests.support.cli import COMMANDS, run_docflow
+from tests.support.cli import COMMANDS, run_docflow, run_docflow_in_thread
 from workers.shared.cli.app import app
 from workers.shared.cli.context import CliContext
 from workers.shared.text import one_line, visible
 
 DOCFLOW = (sys.executable, "-m", "workers.shared.cli")
 ROOT = Path(__file__).parents[3]
+UPLOAD = "0b9bd0f0-6a34-4b69-9d0e-3a86e4d5c5c1"
 
 
 def docflow(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,10 +37,38 @@ def test_every_command_is_there() -> None:
     assert {" ".join(path) for path in COMMANDS} >= {
         *("import submit", "status", "list", "show", "report"),
         *("retry", "skip", "fail", "cancel"),
-        *("message list", "message retry", "dead-letter redrive", "login"),
-        *("db upgrade", "db current", "stack service-bus"),
-        *("worker imports", "worker all", "bridge service-bus"),
+        *("message list", "message retry", "login", "context"),
+        *("db upgrade", "db current", "dev", "demo", "worker", "bridge", "gateway"),
     }
+
+
+@pytest.mark.parametrize(
+    "arguments", ["run list --help", "worker --help", "db --help", "run --help"]
+)
+def test_help_loads_neither_pydantic_nor_the_registers(arguments: str) -> None:
+    code = """
+import os, sys
+from workers.shared.cli import app as tree
+try:
+    tree.app(sys.argv[1:], prog_name="docflow")
+except SystemExit:
+    print(*({"pydantic", "asyncio", "workers.catalogue"} & set(sys.modules)), file=sys.stderr)
+"""
+    command = [sys.executable, "-c", code, *arguments.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (done.stdout[:6], done.stderr.strip()) == ("Usage:", "")
+
+
+async def test_the_doctor_reports_settings_and_the_gateway_of_commands() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    settings = {"DOCFLOW_ADDRESS": f"http://127.0.0.1:{port}", "DOCFLOW_TOKEN": "x"}
+    done = await run_docflow_in_thread("doctor", "--json", context=CliContext(settings))
+    found = {each["name"]: each for each in json.loads(done.stdout)}
+    assert done.exit_code == 1
+    assert "missing setting: DATABASE_URL" in found["settings"]["details"]
+    assert found["gateway"]["state"] == "unavailable"
+    assert "start `docflow gateway`" in found["gateway"]["details"]
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -97,19 +124,21 @@ main()
         ),
         (["bridge", "service-bus"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
         (["worker", "all", "--with-bridge"], {}, 1, "AZURE_SERVICE_BUS_CONNECTION_STRING"),
-        (
-            ["stack", "service-bus", "--messages", "/missing/x"],
-            {},
-            1,
-            "cannot use /missing/x: unable",
-        ),
-        (["stack", "service-bus", "--queue", "q:lock=x"], {}, 2, "--queue: 'lock=x' of queue 'q'"),
-        (
-            ["stack", "service-bus", "--queue", "q", "--queue", "q"],
-            {},
-            2,
-            "--queue: q is named twice",
-        ),
+        (["batch", "show", "7"], {}, 2, "'7' is no batch; write CASE/BATCH, for example 7/1"),
+        (["batch", "show", "7/1", "--state", "failed"], {}, 2, "--state goes with documents"),
+        (["batch", "finish", "7/1", "--end", "--documents", "2"], {}, 2, "do not go together"),
+        (["job", "show", "x", "--state", "FAILED"], {}, 2, "--state goes with tasks"),
+        (["job", "show", "x", "tasks", "--watch"], {}, 2, "--watch goes with the job as a whole"),
+        (["upload", "show", UPLOAD, "--outcome", "ERROR"], {}, 2, "--outcome goes with rows"),
+        (["partner", "key", "add", "acme", "--passphrase", "x"], {}, 2, "goes with --private"),
+        (["partner", "key", "add", "acme", "--private", "env:X"], {}, 2, "needs --fingerprint"),
+        (["watch", "show", "x", "--expected", "--unsent"], {}, 2, "--unsent goes with a watch"),
+        (["route", "list", "--history", "--queue", "q"], {}, 2, "--history is of all queues"),
+        (["transfer", "assign", "5eed5eed", "--reason", "x"], {}, 2, "--reason goes with a queue"),
+        (["type", "show"], {}, 2, "name the type, or --schema"),
+        (["import", "undo", "x"], {}, 2, "'x' is no import; write PROJECT/TASK"),
+        (["setup", "jobs", "--schedules"], {}, 2, "--schedules are those of all pipelines"),
+        (["context", "--remove"], {}, 2, "name the context to remove"),
     ],
 )
 def test_failures_are_one_line_with_what_to_do(
@@ -127,16 +156,6 @@ def test_failures_are_one_line_with_what_to_do(
     assert first.startswith("docflow: ") and says in first
     assert [line for line in further if not line.startswith("docflow: missing setting: ")] == []
     assert not further or "missing setting: " in first
-
-
-def test_a_port_that_is_taken_is_named() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = docflow("stack", "service-bus", "--port", str(port))
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"docflow: cannot listen on port {port}: ")
 
 
 def test_a_wrong_option_is_a_usage_error() -> None:
@@ -163,30 +182,6 @@ def test_the_schema_is_upgraded_once(tmp_path: Path, empty_url: str) -> None:
     assert "already" in shown("db", "upgrade")
     assert shown("db", "current").strip() in first
     assert "equipment" in shown("type", "list")
-
-
-async def test_the_emulator_runs_by_itself_until_it_is_stopped() -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(*DOCFLOW, "stack", "service-bus", "--port", "0", "--queue", "a:lock=5", "--queue", "b"),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(60):
-            line = (await process.stdout.readline()).decode()
-        name, _, value = line.strip().partition("=")
-        assert name == "AZURE_SERVICE_BUS_CONNECTION_STRING"
-        async with (
-            ServiceBusClient.from_connection_string(value.strip("'")) as client,
-            client.get_queue_receiver("b") as receiver,
-        ):
-            assert await receiver.peek_messages(1) == []
-    finally:
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(30):
-            code = await process.wait()
-    assert code == 0
 
 
 def test_text_from_outside_cannot_steer_a_terminal() -> None:

@@ -1,4 +1,4 @@
-"""`docflow schedule reconcile`, on a real server."""
+"""`docflow setup --schedules`, on a real server."""
 
 import json
 from collections.abc import AsyncIterator
@@ -43,7 +43,7 @@ async def address() -> AsyncIterator[str]:
 
 
 async def _docflow(*arguments: str) -> str:
-    done = await run_docflow_in_thread("schedule", *arguments)
+    done = await run_docflow_in_thread("setup", "--schedules", *arguments)
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -52,14 +52,14 @@ async def test_schedules_are_made_as_declared(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", address)
-    made = await _docflow("reconcile")
+    made = await _docflow()
     assert made == "".join(f"{id}: created\n" for id in IDS)
-    again = json.loads(await _docflow("reconcile", "-o", "json"))
+    again = json.loads(await _docflow("--json"))
     assert again == dict.fromkeys(IDS, "as declared")
 
 
 async def test_a_temporal_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    done = await run_docflow_in_thread("schedule", "reconcile")
+    done = await run_docflow_in_thread("setup", "--schedules")
     assert done.exit_code == 1
     assert "TEMPORAL_ADDRESS" in done.output and len(done.output.splitlines()) == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from workers.jobs.pages import HEIGHT, KILOMETRES_PER_DEGREE, WIDTH, footprint
+from workers.jobs.maps import HEIGHT, KILOMETRES_PER_DEGREE, WIDTH, footprint
 
 
 def square(west: float, south: float, size: float) -> dict[str, Any]:

@@ -79,6 +79,10 @@ async def test_layers_of_any_number_are_listed_as_far_as_they_fit() -> None:
     job_type = ProcessVector()
     found = await aggregated(job_type, 3, [layer(number) for number in range(200)])
     assert found["layers"] and len(found["layers"]) + found["more_layers"] == 200
+    loaded = await aggregated(
+        job_type, 2, [{"inserted": 5, "updated": 2}, {"inserted": 1, "updated": 0}]
+    )
+    assert loaded["rows"] == 8
     context: StageContext[Any] = StageContext(
         "f" * 64, 1, cast(Any, None), (), cast(Any, None), {3: found}, cast(JobResources, None)
     )

@@ -181,7 +181,7 @@ async def test_a_parameter_that_readers_of_json_give_up_at_is_refused(
         ({"webhook_url": "https://127.0.0.1/"}, "webhook_url", "not of the public internet"),
         ({"webhook_url": "https://[::1]/"}, "webhook_url", "not of the public internet"),
         ({"webhook_url": "https://169.254.169.254/"}, "webhook_url", "not of the public"),
-        ({"webhook_url": "https://a.net/"}, "webhook_url", "DOCFLOW_JOBS_WEBHOOK_HOSTS"),
+        ({"webhook_url": "https://a.net/"}, "webhook_url", "DOCFLOW_WEBHOOK_HOSTS"),
         (
             {"webhook_url": [f"https://a.org/{n}" for n in range(11)]},
             "webhook_url",
@@ -222,7 +222,7 @@ async def test_a_webhook_that_cannot_be_used_is_refused(
 async def test_without_a_key_an_inline_secret_is_refused(setup: SubmissionSetup) -> None:
     setup.secrets = Secrets(key=False)
     errors = await refused(setup, webhook_url=HOOK, webhook_secret=SECRET)
-    assert errors["parameters.webhook_secret"] == "DOCFLOW_JOBS_SECRET_KEY is not set"
+    assert errors["parameters.webhook_secret"] == "DOCFLOW_WEBHOOK_KEY is not set"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from adapters.http import is_local, is_public
-from workflows.jobs.webhooks import InvalidReceiver, check_receiver, host_of, shown
+from workflows.shared.webhook_addresses import InvalidReceiver, check_receiver, host_of, shown
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_list_of_hosts_admits_those_that_it_names() -> None:
         "https://hooks.example.org.evil.net",
         "https://badexample.com",
     ):
-        with pytest.raises(InvalidReceiver, match="DOCFLOW_JOBS_WEBHOOK_HOSTS"):
+        with pytest.raises(InvalidReceiver, match="DOCFLOW_WEBHOOK_HOSTS"):
             check_receiver(url, listed, local=False)
 
 

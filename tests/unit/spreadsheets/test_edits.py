@@ -16,6 +16,7 @@ from workflows.spreadsheets.reviews import (
     Constant,
     Exclude,
     Join,
+    Move,
     Notation,
     NotationName,
     Operation,
@@ -140,6 +141,10 @@ def test_a_new_column_takes_the_field_until_it_is_taken_back() -> None:
     assert [each.header for each in edits.columns[3:]] == ["Name (1)", "Name (2)"]
     back = Edits(COLUMN, listed(split, UndoOperation(version=1)))
     assert back.columns == COLUMN
+    move = Move(column=3, field="LAST_NAME")
+    moved = Edits(COLUMN, listed(move))
+    assert [each.target for each in moved.columns] == [None, "EMAIL", "LAST_NAME"]
+    assert Edits(COLUMN, listed(move, UndoOperation(version=1))).columns == COLUMN
     # A column keeps its id when an earlier one is gone.
     later = Edits(
         COLUMN, listed(split, Constant(field="CITY", value="x"), UndoOperation(version=1))
@@ -216,6 +221,7 @@ _OPERATIONS = st.one_of(
     st.builds(Constant, field=st.sampled_from(("CITY", "NOTES")), value=_TEXTS),
     st.just(Split(column=1, fields=("FIRST_NAME", "LAST_NAME"))),
     st.just(Join(columns=(1, 2), field="NOTES")),
+    st.builds(Move, column=_COLUMN_IDS, field=st.sampled_from(("EMAIL", "CITY"))),
     st.builds(Notation, column=_COLUMN_IDS, notation=st.sampled_from(NotationName)),
     st.builds(
         lambda row, column, value: SetCells(

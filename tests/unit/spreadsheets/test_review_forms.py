@@ -21,6 +21,7 @@ from workflows.spreadsheets.reviews import (
     Constant,
     Exclude,
     Join,
+    Move,
     Notation,
     NotationName,
     Operation,
@@ -54,6 +55,11 @@ from workflows.spreadsheets.reviews import (
             {"kind": "JOIN", "column": "1", "other": "2", "separator": ", ", "field": "STREET"},
             Join(columns=(1, 2), separator=", ", field="STREET"),
         ),
+        (
+            {"kind": "MOVE", "column": "4", "field": "CLUB"},
+            Move(column=4, field="CLUB"),
+        ),
+        ({"kind": "CLEAR", "column": "4"}, Constant(column=4, value="")),
         (
             {"kind": "NOTATION", "column": "4", "notation": "DAY_FIRST"},
             Notation(column=4, notation=NotationName.DAY_FIRST),

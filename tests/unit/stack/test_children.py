@@ -63,7 +63,7 @@ def test_a_stack_does_not_start_on_the_port_of_another(option: str, tmp_path: Pa
     folder = tmp_path / "dev"
     with socket.create_server(("127.0.0.1", free_port())) as taken:
         port = taken.getsockname()[1]
-        done = run_docflow("stack", "up", "--folder", str(folder), option, str(port))
+        done = run_docflow("dev", "--folder", str(folder), option, str(port))
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"docflow: port {port} is taken; choose another\n"
     assert [file.name for file in folder.iterdir()] == ["stack.lock"]

@@ -15,7 +15,7 @@ from tests.support.cli import run_docflow
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("command", [("stack", "up"), ("demo",)], ids=" ".join)
+@pytest.mark.parametrize("command", [("dev",), ("demo",)], ids=" ".join)
 def test_a_second_stack_in_a_folder_is_refused(command: tuple[str, ...], tmp_path: Path) -> None:
     with demo_folder(tmp_path):
         (tmp_path / "env").write_text("settings of the first")
@@ -79,7 +79,7 @@ def test_the_demo_empties_its_own_folder(tmp_path: Path) -> None:
     assert (outside / "kept").exists()
 
 
-@pytest.mark.parametrize("command", [("stack", "up"), ("demo",)], ids=" ".join)
+@pytest.mark.parametrize("command", [("dev",), ("demo",)], ids=" ".join)
 @pytest.mark.parametrize("below", ["", "folder"])
 def test_a_file_in_place_of_a_folder_is_named(
     command: tuple[str, ...], below: str, tmp_path: Path

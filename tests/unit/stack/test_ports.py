@@ -28,6 +28,17 @@ def test_a_port_that_was_asked_for_is_kept_too(tmp_path: Path) -> None:
     assert take_ports(tmp_path / "ports.json", FREE, pytest.fail) == first
 
 
+def test_a_first_start_takes_the_preferred_port_if_it_is_free(tmp_path: Path) -> None:
+    said: list[str] = []
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        other = take_ports(tmp_path / "second" / "ports.json", FREE, said.append, {"ui": port})
+    assert said == [f"port {port} (ui) is taken; using {other['ui']} instead"]
+    first = take_ports(tmp_path / "ports.json", FREE, pytest.fail, {"ui": port})
+    assert first["ui"] == port
+    assert take_ports(tmp_path / "ports.json", FREE, pytest.fail, {"ui": free_port()}) == first
+
+
 def test_a_kept_port_that_is_taken_is_named_and_replaced(tmp_path: Path) -> None:
     said: list[str] = []
     file = tmp_path / "ports.json"

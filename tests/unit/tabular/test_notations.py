@@ -168,6 +168,24 @@ def test_what_is_no_date(text: str) -> None:
         read_date(text, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "notation", "said"),
+    [
+        ("31.02.2027", None, "is not a date: February 2027 has 28 days"),
+        ("31/04/2027", Notation.DAY_FIRST, "is not a date: April 2027 has 30 days"),
+        ("2028-02-30", None, "is not a date: February 2028 has 29 days"),
+        ("31/04/2027", Notation.MONTH_FIRST, "is not a date; write it as 2025-03-04"),
+        ("32.01.2027", None, "is not a date; write it as 2025-03-04"),
+    ],
+)
+def test_a_day_that_its_month_lacks_says_so(
+    text: str, notation: Notation | None, said: str
+) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_date(text, notation)
+    assert str(refused.value) == said
+
+
 @settings(deadline=None)
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:

@@ -373,7 +373,7 @@ async def test_an_unknown_host_key_stops_the_partner_once_and_every_run_waits(
             assert error.type == UNAVAILABLE
             assert site.host_key.get_fingerprint() in str(error)
             assert other.get_fingerprint() in str(error)
-            assert "docflow partner key accept acme" in str(error)
+            assert "docflow partner key add acme" in str(error)
         with pytest.raises(PartnerAway, match="is stopped"):
             await partner_probe(ends.ports.places, ends.partners, "acme")
         stopped = await ends.partners.get("acme")

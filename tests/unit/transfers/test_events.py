@@ -11,6 +11,7 @@ from activities.transfers.cloud_events import NoEvent, head_of, read_event
 from tests.support.chaos import examples
 from tests.support.transfers.events import ARRIVED, an_event
 from workflows.transfers.events import EVENT_BYTES, TransferStatus, file_of, transfer_id_of
+from workflows.transfers.watches import SeenFile, Watch, file_event_body
 
 
 def refused(body: Any) -> tuple[TransferStatus, str]:
@@ -74,6 +75,8 @@ def test_an_event_without_an_account_is_garbage(data: Any) -> None:
         (an_event(data={"accountId": 7}), "data.accountId is not text"),
         (an_event(subject="x" * 501), "subject has 501 characters"),
         (an_event(docflowdepth="deep"), "docflowdepth is not a whole number"),
+        (an_event(docfloworganisation="club"), "docfloworganisation is not a whole number"),
+        (an_event(docfloworganisation=0), "docfloworganisation is not the id of an organisation"),
         (an_event(docflowvisited=" ".join("abcdefghijklmnopqrstuvwxyz1234567")), "docflowvisited"),
         (an_event(data={"x": "y" * EVENT_BYTES}), "bytes; 65,536 are accepted"),
     ],
@@ -146,3 +149,9 @@ def test_whatever_comes_is_an_event_or_says_what_is_wrong(body: str) -> None:
         assert str(error)
     else:
         assert head.transfer_id == transfer_id_of(event.source, event.id)
+
+
+def test_events_of_a_watch_belong_to_its_organisation() -> None:
+    watch = Watch(name="acme", partner="acme", path="*.csv", account_id="A", organisation_id=3)
+    body = file_event_body(watch, SeenFile(path="a.csv", size=1, since=ARRIVED))
+    assert read_event(body, ARRIVED).organisation_id == 3

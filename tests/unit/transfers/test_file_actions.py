@@ -274,7 +274,7 @@ async def fired(
     action = FireEvent(queue="jobstmsroute", source="s", subject="u")
     order = ends.order(action, names, settings_job="route")
     job = order.job.model_copy(
-        update={"event": order.job.event.model_copy(update={"depth": depth})}
+        update={"event": order.job.event.model_copy(update={"depth": depth, **OWNED})}
     )
     order = order.model_copy(update={"job": job})
     if files:
@@ -288,6 +288,7 @@ async def fired(
     return result, sender.sent[:half]
 
 
+OWNED = {"organisation_id": 3}
 NAMES = {"source": "docflow", "type": "Succeeded", "subject": "routed", "account_id": "A1"}
 
 
@@ -298,6 +299,7 @@ async def test_an_event_is_sent_once_with_its_chain(ends: Endpoints) -> None:
     assert queue == "jobstmsroute"
     assert (event.source, event.type, event.subject) == ("docflow", "Succeeded", "routed")
     assert (event.account_id, event.data["order"], event.depth) == ("A1", "7", 4)
+    assert event.organisation_id == 3
     assert [visit.split("/")[:2] for visit in event.visited] == [["jobs", "route"]]
     assert event.id.startswith(f"{TRANSFER}-0-")
     assert result.fired == (head_of(body).transfer_id,)

@@ -13,6 +13,7 @@ from tests.support.transfers.events import a_transfer
 from workers.shared.services.errors import Forbidden, InvalidRequest, NotFound, Refused
 from workers.shared.services.identity import MAPPER, OPERATOR, Identity
 from workers.transfers.routes import RouteService, UnmatchedEvents, read_key
+from workflows.shared.runs import Visible
 from workflows.transfers.events import RouteKey, TransferStatus
 from workflows.transfers.routes import RouteRemark, RouteRule
 
@@ -36,6 +37,7 @@ class Unmatched:
         self,
         *,
         limit: int,
+        visible: Visible | None = None,
         status: TransferStatus | None = None,
         queue: str | None = None,
         account_id: str | None = None,

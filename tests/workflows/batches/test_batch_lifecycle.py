@@ -1,6 +1,7 @@
 """The story of one batch, with every activity scripted."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -349,7 +350,7 @@ async def test_a_batch_that_loads_or_drains_too_long_asks_for_attention(
         await eventually(lambda: holds(len(script.notices) == 2))
         first, second = script.notices
         assert (first.kind, first.state, second.state) == ("needs-you", "loading", "draining")
-        assert "docflow batch finish 7 3" in [step.command for step in first.steps]
+        assert "docflow batch finish 7/3" in [step.command for step in first.steps]
         assert first.waiting_since is not None
         script.depths = [depth()]
 
@@ -359,6 +360,14 @@ async def test_a_batch_that_loads_or_drains_too_long_asks_for_attention(
 
         await eventually(ending, seconds=60, pause=0.2)
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is False
+    reasons = [each.reason and each.reason.split(" for ")[0] for each in script.received["call"]]
+    # A local activity may be done again.
+    assert [reason for reason, _ in groupby(reasons)] == [
+        "it has been loading",
+        None,
+        "it has been draining",
+        None,
+    ]
 
 
 async def test_a_person_sees_resources_and_depths(batches: BatchRuns) -> None:

@@ -176,6 +176,9 @@ async def test_a_failed_step_waits_and_resumes_where_it_failed(
         assert await attribute_of(handle, attributes.NEEDS_ATTENTION) is True
         await handle.execute_update(BatchLifecycle.retry, BatchAnswer(by="ann"))
         await reach(handle, Phase.LOADING)
+    # Its row says so, and then no longer.
+    asked, no_longer = (each.reason for each in script.received["call"])
+    assert asked.endswith("no rights") and no_longer is None
     for name in MAKING:
         assert script.made(name) == (2 if name == step else 1)
 

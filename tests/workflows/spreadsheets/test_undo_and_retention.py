@@ -94,6 +94,8 @@ async def test_an_undo_that_cannot_continue_parks(
             await handle.signal("retry")
         assert (await handle.result()).state is UndoState.UNDONE
     assert (script.made("undo"), script.made("fail_undo")) == (2, 0)
+    [shown] = script.received["park_undo"]
+    assert shown.reason == failure.message
 
 
 async def test_an_undo_that_is_cancelled_has_failed(server: Any, run_worker: Any) -> None:

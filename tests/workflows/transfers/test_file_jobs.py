@@ -56,8 +56,10 @@ async def test_actions_hand_their_files_on_in_order(transfers: TransferRuns) -> 
     assert (read.files, scan.files.blob.name) == (Manifest(), "staging/0")
     assert (read.previous, write.previous) == (read.job.digest, f"{1:064x}")
     assert (read.names, write.names) == ({"path": "in/orders.csv"}, {"path": "2026/{name}"})
-    [closed] = script.received["close"]
+    closed = script.received["close"][-1]
     assert (closed.status, closed.settings_job) == (TransferStatus.SUCCEEDED, "orders")
+    # What it has read, and not what came of that.
+    assert closed.size == 10
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ async def test_a_failed_action_is_retried_alone_with_corrected_settings(
     again = script.received["write_file"][1]
     assert (again.round, again.names) == (1, {"path": "fixed/{name}"})
     assert again.configured_by == "ann"
-    [closed] = script.received["close"]
+    closed = script.received["close"][-1]
     assert closed.reason == "3. WriteFile: Partner and Path changed by ann"
     assert [(each.reason, each.by) for each in script.received["record"]] == [
         ("parked: store: no such folder", None),
@@ -227,7 +229,7 @@ async def test_an_infected_file_fails_the_run_and_nothing_is_written(
         view = await ended(run)
     assert view.reason == "Eicar in orders.csv"
     assert script.made("write_file") == 0
-    [closed] = script.received["close"]
+    closed = script.received["close"][-1]
     assert (closed.status, closed.reason) == (TransferStatus.FAILED, view.reason)
 
 
@@ -274,7 +276,7 @@ async def test_a_job_waits_for_its_turn(transfers: TransferRuns) -> None:
         run = await transfers.start_job(a_job_order(an_event(id="turn")))
         await run.result()
     assert [each.known for each in script.received["take_turn"]] == [None, 2]
-    [closed] = script.received["close"]
+    closed = script.received["close"][-1]
     assert closed.sequence == "ftp/TMS001"
 
 
@@ -336,7 +338,7 @@ async def test_of_many_remarks_the_row_says_how_many_more_there_are(
     async with transfers.workers(script):
         run = await transfers.start_job(a_job_order(an_event(id="remarks")))
         await run.result()
-    [closed] = script.received["close"]
+    closed = script.received["close"][-1]
     assert closed.reason is not None and len(closed.reason) <= 500
     assert closed.reason.startswith("read_file 0 x")
     assert closed.reason.endswith(f"; and {20 - closed.reason.count('_file ')} more remarks")

@@ -2,17 +2,20 @@
 
 import logging
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, distribution, version
 from importlib.util import find_spec
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_group
+from typer.main import get_command_from_info, get_command_name, get_group
+from typer.models import CommandInfo, TyperInfo
 
 from workers.commands import TREE
 
@@ -20,14 +23,21 @@ EXTENSIONS: Final = "docflow.commands"
 """Entry points that bring commands of their own: objects of class `typer.Typer`."""
 
 
-class Commands(MutableMapping[str, Any]):
-    """The commands by name; only the modules of a command that is asked for are imported.
+class Lazy(MutableMapping[str, Any]):
+    """Commands by name, each built when it is asked for.
 
-    Most commands run for a moment only: whatever else is imported takes longer than they do.
+    Most commands run for a moment only: to build the others takes longer than they do.
     """
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
+
+    @abstractmethod
+    def listed(self, name: str) -> str:
+        """The text whose beginning lists a command; the command is not built for it."""
+
+    @abstractmethod
+    def _load(self, name: str) -> Any: ...
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
@@ -40,11 +50,54 @@ class Commands(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         del self._loaded[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter((*TREE, *self._of_extensions, *self._of_programs))
-
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+
+class Members(Lazy):
+    """The commands of a typer app.
+
+    Args:
+        app: With commands of its own, those of apps that it includes, and groups.
+    """
+
+    def __init__(self, app: typer.Typer) -> None:
+        super().__init__()
+        self._declared = dict(_declared(app))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def listed(self, name: str) -> str:
+        """What the declaration says, or the docstring of its function."""
+        info = self._declared[name]
+        return info.help or getdoc(info.callback) or ""
+
+    def _load(self, name: str) -> Any:
+        info = self._declared[name]
+        if isinstance(info, CommandInfo):
+            return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode=None)
+        assert info.typer_instance is not None
+        return LazyGroup(Members(info.typer_instance), name, info.help)
+
+
+def _declared(app: typer.Typer) -> Iterator[tuple[str, CommandInfo | TyperInfo]]:
+    for command in app.registered_commands:
+        assert command.callback is not None
+        yield command.name or get_command_name(command.callback.__name__), command
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        if isinstance(group.name, str):
+            yield group.name, group
+        else:
+            yield from _declared(group.typer_instance)
+
+
+class Commands(Lazy):
+    """All commands and groups; only the modules of one that is asked for are imported."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*TREE, *self._of_extensions, *self._of_programs))
 
     def listed(self, name: str) -> str:
         """The sentence that lists a command; one of docflow's own is not loaded for it."""
@@ -52,8 +105,9 @@ class Commands(MutableMapping[str, Any]):
 
     def _load(self, name: str) -> Any:
         if name in TREE:
-            entry, help, group = TREE[name]
-            return _built(entry, *((name, help) if group else ()))[name]
+            entry, help, is_group = TREE[name]
+            members = Members(_app_of(entry))
+            return LazyGroup(members, name, help) if is_group else members[name]
         if name in self._of_extensions:
             return self._of_extensions[name]
         # Loaded last: the registers of all pipelines take longer than most commands.
@@ -79,24 +133,37 @@ class Commands(MutableMapping[str, Any]):
         return found
 
 
-def _built(entry: str, name: str | None = None, help: str | None = None) -> Mapping[str, Any]:
-    """The commands of the typer app at an entry point, as one group where it is given a name."""
+def _app_of(entry: str) -> typer.Typer:
+    """The typer app at an entry point, or that a function there makes."""
     loaded: typer.Typer | Callable[[], typer.Typer] = EntryPoint("", entry, "").load()
-    made = loaded if isinstance(loaded, typer.Typer) else loaded()
-    if help is not None:
-        made.info.help = help
+    return loaded if isinstance(loaded, typer.Typer) else loaded()
+
+
+def _built(entry: str, name: str | None = None) -> Mapping[str, Any]:
+    """The commands of a typer app of others, as one group if it is given a name."""
     holder = typer.Typer(rich_markup_mode=None)
-    holder.add_typer(made, name=name)
+    holder.add_typer(_app_of(entry), name=name)
     return get_group(holder).commands
 
 
-class CommandTree(TyperGroup):
-    """The root of the tree."""
+class ListingGroup(TyperGroup):
+    """A group that lists and completes its commands without building them."""
 
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, commands: Lazy, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self._tree = self.commands = Commands()
+        self._tree = self.commands = commands
         self._lists = False
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options; a flag that is not given is False.
+
+        To read None in its place, typer would load pydantic.
+        """
+        params = super().get_params(ctx)
+        for each in params:
+            if getattr(each, "is_flag", False) and each.default is None:
+                each.default = False
+        return params
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands, in their order."""
@@ -127,6 +194,23 @@ class CommandTree(TyperGroup):
             self._lists = False
 
 
+class LazyGroup(ListingGroup):
+    """A group of docflow's own commands."""
+
+    def __init__(self, commands: Lazy, name: str, help: str | None) -> None:
+        super().__init__(
+            commands, name=name, help=help, no_args_is_help=True, rich_markup_mode=None
+        )
+
+
+class CommandTree(ListingGroup):
+    """The root of the tree."""
+
+    def __init__(self, **attributes: Any) -> None:
+        attributes.pop("commands")
+        super().__init__(Commands(), **attributes)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"docflow {version('docflow')}")
@@ -150,10 +234,10 @@ def docflow(
       docflow login http://localhost:8000
       docflow import submit equipment.xlsx --type equipment --project P1
       docflow upload submit people.xlsx --type MEMBERSHIP --context 3
-      docflow batch start 7 1
+      docflow batch start 7/1
       docflow job submit hello_world --param n=3
 
-    setup, status, clean, gateway, type, db, worker and bridge read settings from the environment:
+    setup, doctor, status, gateway, type, db, worker and bridge read settings from the environment:
     DATABASE_URL, AZURE_SERVICE_BUS_CONNECTION_STRING, AZURE_SERVICE_BUS_QUEUE_NAME,
     AZURE_STORAGE_CONNECTION_STRING (or DOCFLOW_BLOB_FOLDER), AZURE_STORAGE_CONTAINER_NAME,
     TEMPORAL_ADDRESS, TEMPORAL_UI_ADDRESS. The other commands ask the gateway that you have logged

@@ -3,20 +3,19 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workers.shared.cli.context import cli_context
-from workers.shared.cli.errors import failures_in_one_line
+from workers.shared.cli.errors import UsageError, failures_in_one_line
 from workers.shared.cli.remote import Column, Output, OutputOption, ask, show_list
 
+if TYPE_CHECKING:
+    from docflow.client.contexts import Contexts
+
 login_app = typer.Typer(rich_markup_mode=None)
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the context.")]
+app = typer.Typer(rich_markup_mode=None)
 
 
 @login_app.command()
@@ -57,9 +56,9 @@ def login(
 
 
 def _token(file: Path | None) -> str:
-    if file is None:
+    if file is None and sys.stdin.isatty():
         return typer.prompt("Token", hide_input=True).strip()
-    if str(file) == "-":
+    if file is None or str(file) == "-":
         return sys.stdin.read().strip()
     try:
         return file.read_text(encoding="utf-8").strip()
@@ -67,55 +66,52 @@ def _token(file: Path | None) -> str:
         raise typer.BadParameter(f"cannot read {file}: {error}") from error
 
 
-@app.command("list")
-def list_contexts(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List the gateways that you have logged in to.
+@app.command("context")
+def choose(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Make commands ask this one from now on [lists all]."),
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Forget it, and your token for it.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List the gateways that you have logged in to, or choose the one that commands ask.
+
+    DOCFLOW_CONTEXT chooses one for one command.
 
     \b
-    Example:
-      docflow context list
+    Examples:
+      docflow context
+      docflow context production
+      docflow context local --remove
     """
     from docflow.client.contexts import Contexts
 
     with failures_in_one_line():
         contexts = Contexts(cli_context(context).environment)
-        current = contexts.current
-        found = [
-            {"name": name, "address": each.address, "current": name == current}
-            for name, each in contexts.all().items()
-        ]
-        columns: Mapping[str, Column] = {
-            "context": "name",
-            "address": "address",
-            "current": lambda each: "*" if each["current"] else "",
-        }
-        nothing = "you have not logged in: `docflow login ADDRESS`"
-        show_list(found, output, columns, name="name", nothing=nothing)
+        if name is None:
+            if remove:
+                raise UsageError("name the context to remove")
+            _list(contexts, output)
+        elif remove:
+            contexts.remove(name)
+        else:
+            contexts.use(name)
 
 
-@app.command()
-def use(context: typer.Context, name: NameArgument) -> None:
-    """Make commands ask this gateway from now on; DOCFLOW_CONTEXT does so for one command.
-
-    \b
-    Example:
-      docflow context use production
-    """
-    from docflow.client.contexts import Contexts
-
-    with failures_in_one_line():
-        Contexts(cli_context(context).environment).use(name)
-
-
-@app.command()
-def remove(context: typer.Context, name: NameArgument) -> None:
-    """Forget a gateway and your token for it.
-
-    \b
-    Example:
-      docflow context remove local
-    """
-    from docflow.client.contexts import Contexts
-
-    with failures_in_one_line():
-        Contexts(cli_context(context).environment).remove(name)
+def _list(contexts: "Contexts", output: Output) -> None:
+    current = contexts.current
+    found = [
+        {"name": name, "address": each.address, "current": name == current}
+        for name, each in contexts.all().items()
+    ]
+    columns: Mapping[str, Column] = {
+        "context": "name",
+        "address": "address",
+        "current": lambda each: "*" if each["current"] else "",
+    }
+    nothing = "you have not logged in: `docflow login ADDRESS`"
+    show_list(found, output, columns, name="name", nothing=nothing)

@@ -1,7 +1,8 @@
-"""`docflow db`: the schema."""
+"""`docflow db`: the schema, and removal of rows that are no longer kept."""
 
 import typer
 
+from workers.shared.cli import retention
 from workers.shared.cli.context import CliContext, cli_context
 from workers.shared.cli.errors import run
 
@@ -9,6 +10,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.add_typer(retention.app)
 
 
 @app.command("upgrade")

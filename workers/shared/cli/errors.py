@@ -1,6 +1,5 @@
 """How commands fail: one line on stderr with what to do, and an exit code."""
 
-import asyncio
 from collections.abc import Awaitable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +48,8 @@ class UsageError(CommandError):
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's work; expected failures become one line and an exit code."""
+    import asyncio
+
     with failures_in_one_line():
         return asyncio.run(work)
 

@@ -121,10 +121,8 @@ def watch(
     path = "/api/v1/events" if id is None else place("/api/v1/runs/{id}/events", id=id)
     request = Request("GET", path, query={"pipeline": pipeline, "project": project})
     with gateway(context) as connection:
-        for run in connection.events(request, RunRecord, None if id is None else "0"):
+        for run in connection.events(request, RunRecord):
             _print(run, output)
-            if id is not None and run.ended_at is not None:
-                return
 
 
 def _print(run: "RunRecord", output: Output) -> None:

@@ -1,4 +1,4 @@
-"""`docflow clean`: removal of rows that are no longer kept."""
+"""`docflow db clean`: removal of rows that are no longer kept."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ def clean(
 
     \b
     Example:
-      docflow clean --dry-run
+      docflow db clean --dry-run
     """
     run(_clean(cli_context(context), dry_run=dry_run, as_json=as_json))
 
@@ -46,7 +46,7 @@ async def _clean(cli: CliContext, *, dry_run: bool, as_json: bool) -> None:
     what = "would be removed" if dry_run else "removed"
     made = table("what", "kept for", what, "blobs", numbers=[what, "blobs"])
     for kind in removed:
-        days = "ever" if kind.days is None else f"{kind.days} days"
+        days = "ever" if kind.days is None else f"{kind.days} day{'s' * (kind.days != 1)}"
         rows = f"{kind.rows:,}{' or more' if kind.more else ''}"
         made.add_row(*map(text, (kind.what, days, rows, f"{kind.blobs:,}")))
     console().print(made)

@@ -93,6 +93,12 @@ def list_runs(
     since: Annotated[
         datetime | None, typer.Option(help="Only what has changed then or later, in UTC.")
     ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(help="Only what has changed earlier, in UTC.")
+    ] = None,
+    oldest_first: Annotated[
+        bool, typer.Option("--oldest-first", help="Begin with the oldest change.")
+    ] = False,
     needs_attention: Annotated[
         bool, typer.Option("--needs-attention", help="Only what waits for a person.")
     ] = False,
@@ -103,7 +109,7 @@ def list_runs(
 
     \b
     Examples:
-      docflow list --needs-attention
+      docflow list --needs-attention --oldest-first
       docflow run list --state failed --since 2026-02-03
       docflow list --pipeline batches
       docflow list --project P1 --type equipment -o json
@@ -116,10 +122,12 @@ def list_runs(
         "owner": owner,
         "text": text,
         "since": None if since is None else f"{since.isoformat()}Z",
+        "until": None if until is None else f"{until.isoformat()}Z",
         "needs_attention": needs_attention or None,
     }
+    sort = "changed_at" if oldest_first else None
     with gateway(context) as connection:
-        found = listed(connection, "/api/v1/runs", limit, **wanted)
+        found = listed(connection, "/api/v1/runs", limit, sort=sort, **wanted)
     filtered = any(value is not None for value in wanted.values())
     nothing = "no such runs" if filtered else "no runs yet; `docflow --help` shows what starts one"
     show_list(found, output, _COLUMNS, name="id", nothing=nothing)

@@ -4,9 +4,6 @@ from typing import Annotated
 
 import typer
 
-from workers.shared.cli.context import CliContext, cli_context
-from workers.shared.cli.errors import run
-from workers.shared.cli.output import print_json
 from workers.shared.cli.remote import (
     Output,
     OutputOption,
@@ -35,31 +32,27 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id in `schedule l
 
 
 @app.command("list")
-def list_schedules(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def list_schedules(
+    context: typer.Context,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Only this one [all].")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """List the schedules that docflow declares, and whether Temporal has them so.
 
     \b
-    Example:
+    Examples:
       docflow schedule list
+      docflow schedule list batch-sweeper
     """
     with gateway(context) as connection:
+        if id is not None:
+            show_one(ask(connection, "GET", f"{_PATH}/{{}}", id), output, _COLUMNS, name="id")
+            return
         found = ask(connection, "GET", _PATH)["items"]
         show_list(found, output, _COLUMNS, name="id", nothing="docflow declares no schedules")
     is_behind = any(each["state"] in ("missing", "differs") for each in found)
     if is_behind and output is Output.TABLE:
-        typer.echo("`docflow schedule reconcile` makes them as declared", err=True)
-
-
-@app.command()
-def show(context: typer.Context, id: IdArgument, output: OutputOption = Output.TABLE) -> None:
-    """Show one schedule.
-
-    \b
-    Example:
-      docflow schedule show batch-sweeper
-    """
-    with gateway(context) as connection:
-        show_one(ask(connection, "GET", f"{_PATH}/{{}}", id), output, _COLUMNS, name="id")
+        typer.echo("`docflow setup --schedules` makes them as declared", err=True)
 
 
 @app.command()
@@ -114,34 +107,3 @@ def _change(context: typer.Context, id: str, verb: str, reason: str | None, outp
     with gateway(context) as connection:
         done = ask(connection, "POST", f"{_PATH}/{{}}/{verb}", id, body={"reason": reason})
         show_one(done, output, _COLUMNS, name="id")
-
-
-@app.command("reconcile")
-def reconcile_schedules(context: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Make every declared schedule as this release declares it, in Temporal itself.
-
-    Workers do so when they start. Paused ones stay paused, and schedules of others are left alone.
-    What the file of watches declares no longer is deleted.
-
-    \b
-    Example:
-      docflow schedule reconcile
-    """
-    run(_reconcile(cli_context(context), output))
-
-
-async def _reconcile(cli: CliContext, output: Output) -> None:
-    from workers.shared.connect import connect
-    from workers.shared.schedules import declared_schedules, delete_undeclared, reconcile
-
-    declared, client = declared_schedules(environment=cli.environment), await connect()
-    pipelines = {row.pipeline for row in declared.values()}
-    done = {
-        **await reconcile(client, pipelines, declared),
-        **await delete_undeclared(client, pipelines, cli.environment),
-    }
-    if output is Output.JSON:
-        print_json(done)
-        return
-    for id, change in done.items():
-        typer.echo(id if output is Output.NAME else f"{id}: {change}")

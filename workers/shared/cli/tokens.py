@@ -111,7 +111,7 @@ def sign(
     subject: Annotated[str, typer.Option(help="Sign for this person.")],
     organisation: Annotated[
         list[int],
-        typer.Option(min=1, metavar="ID", help="Let the roles count here; may be repeated."),
+        typer.Option(min=1, metavar="ID", help="Sign for this organisation; may be repeated."),
     ],
     role: RoleOption = None,
     name: Annotated[str | None, typer.Option(help="Show this name on pages.")] = None,
@@ -119,6 +119,9 @@ def sign(
     hours: Annotated[int, typer.Option(min=1, max=24 * 366, help="End it after so many.")] = 12,
 ) -> None:
     """Sign a token with DOCFLOW_JWT_KEY, on a machine that has the key of the gateway.
+
+    The roles count in each organisation, and for what belongs to the installation. To make a token
+    whose roles count in one organisation alone, use `docflow token create`.
 
     If an identity provider signs tokens (DOCFLOW_JWT_JWKS_URL), get one from there.
 

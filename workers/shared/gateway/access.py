@@ -1,6 +1,7 @@
 """The one door of the gateway: who comes in, and what is noted of what they change."""
 
 import logging
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,24 +13,35 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adapters.database.access import SqlAudit
-from adapters.ports.access import Act
+from adapters.ports.access import Act, UploadGrant
 from adapters.ports.errors import PortError
-from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
+from workers.shared.gateway.http.auth import Unauthorised
+from workers.shared.gateway.http.hosts import is_own_origin
+from workers.shared.gateway.http.keys import KeysUnavailable
 from workers.shared.gateway.http.requests import (
     BEARER,
     READING,
     RequestRates,
     asks_who,
+    embedded_token,
     identify,
     refuse_unknown_parameters,
 )
-from workers.shared.gateway.pages.site import COOKIE
+from workers.shared.gateway.http.sessions import Sessions
 from workers.shared.services.errors import Forbidden, ServiceError, no_role
-from workers.shared.services.identity import ADMIN, MAPPER, OPERATOR, VIEWER, Identity
+from workers.shared.services.identity import (
+    ADMIN,
+    MAPPER,
+    OPERATOR,
+    VIEWER,
+    Identity,
+    require_role,
+)
 
 logger = logging.getLogger(__name__)
 
 _FORBIDDEN: Final = 403
+_JSON: Final = re.compile(r"application/([\w.-]+\+)?json\b", re.IGNORECASE)
 _REFUSED: Final = 400
 
 
@@ -46,7 +58,7 @@ class Least:
 
 ROLES_OF: Final[Mapping[Least, str]] = {
     Least(VIEWER): """
-        readInbox listRuns getRun getRunTimeline getRunReport watchRun watchRuns
+        readInbox listRuns getOverview getRun getRunTimeline getRunReport watchRun watchRuns
         listDocumentTypes getDocumentType
         listImports getImport getColumns getCells getCandidates getResults getSummary
         listUploads getUpload watchUpload previewUpload listUploadColumns listUploadValues
@@ -57,25 +69,28 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listLearntColumns listLearntValues listLearntChanges
         landingPage description conformance queryables collections collection collectionQueryables
         items item asset search searchByBody
+        listTransfers getTransfer getReceipt
+        listJobs getJob listTasks watchJob listDeliveries findJobs showJob listJobTasks
     """,
     Least(MAPPER): """
         answerRun answerRuns
         createImport startImport cancelImport putColumns confirmColumns putCells confirmCells
         createUpload changeUpload decideUploadColumns decideUploadValues importUploadValues
-        confirmUpload undoUpload previewUndo
+        confirmUpload undoUpload previewUndo makeUploadToken
         changeReview previewReviewChange importReview
         makeContext learnColumn forgetColumn learnValue forgetValue forgetChange
     """,
+    Least(OPERATOR): """
+        rerouteTransfer resendTransfer redriveTransfer
+        submitJob cancelJob restartJob answerJob sendAgain
+        listJobTypes storeJobFile startJob continueJob removeItem
+    """,
     Least(OPERATOR, of_all=True): """
         submitDocument getDocument correctDocument
-        sendEvent listTransfers getTransfer assignTransfer rerouteTransfer
-        resendTransfer redriveTransfer getReceipt
+        sendEvent assignTransfer
         listBatches getBatch listBatchDocuments listFailedMessages listBatchResources
         startBatch finishBatch endBatch cancelBatch redriveBatch
         getConcurrency setConcurrency expectBatches
-        submitJob listJobs getJob cancelJob restartJob answerJob listTasks watchJob
-        listDeliveries sendAgain
-        listJobTypes storeJobFile startJob findJobs showJob listJobTasks continueJob removeItem
         listSchedules getSchedule pauseSchedule resumeSchedule triggerSchedule
         listRejectedMessages getRejectedMessage dismissRejectedMessage retryRejectedMessage
         listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters
@@ -88,6 +103,9 @@ ROLES_OF: Final[Mapping[Least, str]] = {
     """,
     Least(ADMIN): """
         listAudit listTokens getToken makeToken revokeToken
+        findPeople erasePerson
+        listWebhooks addWebhook getWebhook changeWebhook removeWebhook rotateWebhookSecret
+        testWebhook listWebhookMessages getWebhookMessage resendWebhookMessage
     """,
     # They say where the secrets of a partner are sent, and to whom.
     Least(ADMIN, of_all=True): """
@@ -103,7 +121,9 @@ LEAST: Final[Mapping[str, Least]] = {
     operation: least for least, operations in ROLES_OF.items() for operation in operations.split()
 }
 UNLISTED: Final = Least(ADMIN, of_all=True)
-CHANGES_NOTHING: Final = frozenset({"searchByBody", "previewReviewChange", "testRoutes"})
+CHANGES_NOTHING: Final = frozenset(
+    {"searchByBody", "previewReviewChange", "testRoutes", "findPeople"}
+)
 """Operations that need a body to read by: the audit has no entry of them."""
 
 
@@ -124,7 +144,7 @@ async def enter(request: Request) -> None:
     Raises:
         Unauthorised: The operation needs a token, and there is none or it is not valid.
         KeysUnavailable: The token cannot be checked at the moment.
-        Forbidden: The caller lacks the role.
+        Forbidden: The caller lacks the role, or has an upload token for something else.
         Refused: The operation has no such query parameter.
         TooManyRequests: The caller asks too often.
         PortError: The database is not available.
@@ -132,6 +152,7 @@ async def enter(request: Request) -> None:
     act = await _checked(request)
     state = request.app.state
     if act is not None and request.method not in READING and act.action not in state.reading:
+        act.reason = await _reason(request)
         await cast("SqlAudit", state.audit).begin(act)
 
 
@@ -156,38 +177,73 @@ async def _checked(request: Request) -> Act | None:
         return None
     if not asks_who(route.dependant):
         # Pages say themselves that a person has to sign in.
-        visitor = None if request.method in READING else await _visitor(request)
+        page = f"{request.method} {route.path}"
+        visitor = await _visitor(request)
         if visitor is None:
             return None
-        act = request.state.act = _act(request, f"{request.method} {route.path}", visitor)
+        act = _act(request, page, visitor)
+        if visitor.upload is not None:
+            request.state.act = act
+            await cast("RequestRates", request.app.state.rates).count(visitor)
+            _admit_upload(request, page, visitor.upload)
+        if request.method in READING:
+            return None
+        request.state.act = act
         return act
     who = await identify(request, await BEARER(request))
     await cast("RequestRates", request.app.state.rates).count(who)
     operation = operation_id(route)
     act = request.state.act = _act(request, operation, who)
     least = cast("Mapping[str, Least]", request.app.state.least).get(operation, UNLISTED)
+    if who.upload is not None:
+        _admit_upload(request, operation, who.upload)
     if not who.may_read:
         raise no_role()
-    if not (who.may(least.role) if least.of_all else who.may_anywhere(least.role)):
-        raise Forbidden(f"your roles do not allow this; ask for the role {least.role}")
+    if least.of_all or not who.may_anywhere(least.role):
+        require_role(who, least.role, None)
     if route.path.startswith("/api/v1/"):
         refuse_unknown_parameters(request, route)
     return act
 
 
+def _admit_upload(request: Request, what: str, grant: UploadGrant) -> None:
+    """Let in who has an upload token, if what they ask for is part of an upload.
+
+    Raises:
+        Forbidden: It is not, or a page of another site asks.
+    """
+    state = request.app.state
+    if what not in state.by_upload_token:
+        raise Forbidden("an upload token is for uploads in an embedded importer, and nothing else")
+    origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
+    if origin in (None, *grant.origins) or is_own_origin(origin, host, state.public_url):
+        return
+    raise Forbidden("the upload token is not for pages of this site")
+
+
 async def _visitor(request: Request) -> Identity | None:
-    """Who is signed in; None: nobody."""
-    session = request.cookies.get(COOKIE)
+    """Who is signed in and changes something, or has an upload token; None: nobody."""
+    if request.method in READING and embedded_token(request) is None:
+        return None
     try:
-        return await cast("Tokens", request.app.state.tokens).identify(session) if session else None
-    except (Unauthorised, KeysUnavailable):
+        return (await cast("Sessions", request.app.state.sessions).find(request)).who
+    except Unauthorised:
         return None
 
 
+async def _reason(request: Request) -> str | None:
+    """Return why the caller does it: `reason`, wherever an operation takes one."""
+    given: object = request.query_params.get("reason")
+    has_body = cast("APIRoute", request.scope["route"]).body_field is not None
+    if given is None and has_body and _JSON.match(request.headers.get("Content-Type", "")):
+        body: object = await request.json() if await request.body() else None
+        given = cast("dict[str, object]", body).get("reason") if isinstance(body, dict) else None
+    return given if isinstance(given, str) and given else None
+
+
 def _act(request: Request, action: str, who: Identity) -> Act:
-    # What stands beside an id says what is done to it.
-    parts = request.path_params
-    named = [str(parts["id"])] if "id" in parts else [str(each) for each in parts.values()]
+    # An answer says what is done, and not to what.
+    named = [str(each) for name, each in request.path_params.items() if name != "answer"]
     return Act(
         who.subject,
         who.by,
@@ -200,7 +256,8 @@ def _act(request: Request, action: str, who: Identity) -> Act:
 
 
 def _act_of(request: Request) -> Act:
-    return cast("Act", request.state.act)
+    # If no one is signed in, the audit gets no entry: the endpoint asks the caller to sign in.
+    return getattr(request.state, "act", None) or Act("", "person", request.url.path)
 
 
 TheAct = Annotated[Act, Depends(_act_of)]
@@ -270,6 +327,10 @@ If an operation belongs to an **organisation**, the role counts in the organisat
 or changed. If it belongs to the **installation**, only a list of roles opens it. A caller who lacks
 the role gets 403, and the audit has an entry of the attempt. What belongs to another organisation
 is not found (404).
+
+Jobs, transfers and items of the catalogue may belong to no organisation. Such a job or transfer is
+for operators with a list of roles; for all others it is not found. Such an item is for every caller
+with a role.
 
 Each change has an entry in the audit, also one by a form of a page: `GET /api/v1/audit` lists them.
 

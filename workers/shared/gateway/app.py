@@ -1,9 +1,10 @@
 """The application: API, pages, health, and what surrounds every answer."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from string import ascii_lowercase
 from typing import Any
 
@@ -17,6 +18,8 @@ from starlette.routing import Route
 
 from adapters.database.access import SqlApiTokens, SqlAudit
 from adapters.database.engine import Database
+from adapters.database.saved_views import SqlSavedViews
+from adapters.database.sessions import SqlSessions
 from workers import catalogue
 from workers.shared.gateway import inbox as inbox_api
 from workers.shared.gateway.access import (
@@ -36,7 +39,9 @@ from workers.shared.gateway.http.answers import (
     SmallBodies,
 )
 from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.embedding import EmbeddingSites
 from workers.shared.gateway.http.hosts import KnownHosts
+from workers.shared.gateway.http.oidc import OidcProvider
 from workers.shared.gateway.http.problems import (
     PROBLEM_SCHEMA,
     MakeProblem,
@@ -44,12 +49,15 @@ from workers.shared.gateway.http.problems import (
     problem_responses,
 )
 from workers.shared.gateway.http.requests import RequestRates
+from workers.shared.gateway.http.sessions import Sessions
+from workers.shared.gateway.pages.embed import embed_router
 from workers.shared.gateway.pages.errors import ErrorPages
 from workers.shared.gateway.pages.inbox import open_site, pages_router
 from workers.shared.gateway.pages.site import PipelinePages
 from workers.shared.gateway.v1 import audit as audit_api
 from workers.shared.gateway.v1 import kept, runs
 from workers.shared.gateway.v1 import tokens as api_tokens
+from workers.shared.gateway.v1 import webhooks as webhooks_api
 from workers.shared.health_server import live, readiness_answer
 from workers.shared.register import Context, load
 from workers.shared.services.access import ApiTokenService
@@ -58,6 +66,7 @@ from workers.shared.services.inbox import Inbox
 from workers.shared.services.readiness import Readiness
 from workers.shared.services.run_actions import ServedRuns
 from workers.shared.services.run_service import RunService
+from workers.shared.services.status_service import StatusService
 from workers.shared.settings.base import Settings
 from workers.shared.settings.gateway import GatewaySettings
 
@@ -78,6 +87,8 @@ class GatewayPart:
     """Least roles of operations that are not in the gateway's own table, by operation id."""
     uploads: Sequence[str] = ()
     """Paths of API and pages that take files."""
+    by_upload_token: Collection[str] = ()
+    """What who has an upload token may ask for: operations, and pages as `GET /path`."""
     problems: Mapping[type[ServiceError], MakeProblem] = field(
         default_factory=dict[type[ServiceError], MakeProblem]
     )
@@ -122,8 +133,10 @@ def create_app(
     *,
     environment: Mapping[str, str] | None = None,
     shared: Mapping[type, Any] | None = None,
+    providers: Sequence[OidcProvider] = (),
     namespace: str = "default",
     stopping: Callable[[], bool] = lambda: False,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> FastAPI:
     """Put the gateway together; it keeps nothing between requests.
 
@@ -136,10 +149,13 @@ def create_app(
         settings: How it behaves.
         environment: For the address of Temporal's user interface.
         shared: Services of all pipelines, by class; None: only the document is wanted.
+        providers: That people sign in with.
         namespace: Of Temporal, for links into its user interface.
         stopping: Whether the process is about to end, so that open event streams do too.
+        now: The clock of sessions.
     """
     audit = SqlAudit(database)
+    api_token_service = ApiTokenService(SqlApiTokens(database))
     uploads = [path for part in parts.values() for path in part.uploads]
     app = FastAPI(
         title="docflow",
@@ -150,7 +166,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        middleware=_middleware(settings, uploads, audit),
+        middleware=_middleware(settings, uploads, audit, api_token_service),
         dependencies=[Depends(enter)],
     )
     app.state.services = {name: part.service for name, part in parts.items()}
@@ -163,9 +179,11 @@ def create_app(
     served = {name: part.runs for name, part in parts.items() if part.runs is not None}
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
-    app.state.rates = RequestRates(settings.requests_per_minute)
+    app.state.rates = RequestRates(settings.requests_per_minute, settings.quotas.requests)
     app.state.audit = audit
-    app.state.api_tokens = ApiTokenService(SqlApiTokens(database))
+    app.state.api_tokens = api_token_service
+    app.state.by_upload_token = {each for part in parts.values() for each in part.by_upload_token}
+    app.state.public_url = settings.public_url
     app.state.least = {**LEAST, **{n: each for p in parts.values() for n, each in p.roles.items()}}
     app.state.stopping = stopping
     forms = [path for part in parts.values() if part.pages for path in part.pages.reading]
@@ -174,17 +192,33 @@ def create_app(
         for router in part.routers:
             app.include_router(router)
     app.include_router(inbox_api.router)
-    for router in (runs.router, audit_api.router, api_tokens.router, *kept.ROUTERS):
+    own_routers = (runs, audit_api, api_tokens, webhooks_api)
+    for router in (*(each.router for each in own_routers), *kept.ROUTERS):
         app.include_router(router)
     app.include_router(_health(readiness))
     problems = {kind: answer for part in parts.values() for kind, answer in part.problems.items()}
     own = {name: part.pages for name, part in parts.items() if part.pages is not None}
-    site = open_site(own, tokens, settings)
+    titles = {each.name: each.title for each in providers}
+    sessions = Sessions(SqlSessions(database), tokens, settings, titles, now)
+    app.state.sessions = sessions
+    site = open_site(own, sessions, settings)
     errors = ErrorPages(site, _first_parts(parts))
     handle_problems(app, problems, refusal_of, errors.instead_of)
     _describe(app, parts)
-    pages = pages_router(site, own, inbox, namespace=namespace)
+    status = app.state.by_class.get(StatusService)
+    by_name = {each.name: each for each in providers}
+    pages = pages_router(
+        site,
+        own,
+        inbox,
+        app.state.runs,
+        status,
+        SqlSavedViews(database),
+        by_name,
+        namespace=namespace,
+    )
     app.include_router(pages, include_in_schema=False)
+    app.include_router(embed_router(site, own, api_token_service), include_in_schema=False)
     return app
 
 
@@ -196,7 +230,10 @@ def _first_parts(parts: Mapping[str, GatewayPart]) -> set[str]:
 
 
 def _middleware(
-    settings: GatewaySettings, uploads: Sequence[str], audit: SqlAudit
+    settings: GatewaySettings,
+    uploads: Sequence[str],
+    audit: SqlAudit,
+    api_token_service: ApiTokenService,
 ) -> list[Middleware]:
     https = (settings.public_url or "").startswith("https://")
     middleware = [
@@ -205,12 +242,13 @@ def _middleware(
         Middleware(GZipMiddleware, exclude_content_types=COMPRESSED),
         Middleware(SecurityHeaders, https=https),
         Middleware(KnownHosts, hosts=settings.hosts),
+        Middleware(EmbeddingSites, tokens=api_token_service),
         Middleware(SmallBodies, uploads=uploads),
         Middleware(Noted, audit=audit),
     ]
     if settings.cors_origins:
         middleware.insert(
-            5,
+            6,
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
@@ -257,7 +295,8 @@ def _describe(app: FastAPI, parts: Mapping[str, GatewayPart]) -> None:
                 routes=app.routes,
             )
             schemas = schema["components"]["schemas"]
-            schemas["Problem"] = dict(PROBLEM_SCHEMA)
+            assert PROBLEM_SCHEMA["title"] not in schemas, "a record has the name of the problems"
+            schemas[PROBLEM_SCHEMA["title"]] = dict(PROBLEM_SCHEMA)
             shared = schema["components"]["responses"] = dict[str, Any]()
             for each in (one for path in schema["paths"].values() for one in path.values()):
                 # Any body may be no text, or too large.

@@ -22,9 +22,11 @@ from workers.shared.connect import connect, read_config
 from workers.shared.gateway.app import create_app, open_parts, part_settings
 from workers.shared.gateway.http.answers import SecurityHeaders
 from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.oidc import OidcProvider
 from workers.shared.gateway.http.requests import prefers_page
 from workers.shared.gateway.pages.inbox import STATIC_ROUTE, static_file
-from workers.shared.gateway.pages.renderer import Templates, gettext, negotiated, use_locale
+from workers.shared.gateway.pages.preferences import language_of, preferences_of
+from workers.shared.gateway.pages.renderer import Templates, gettext, use_locale
 from workers.shared.gateway.pages.site import Alert
 from workers.shared.gauges import start_gauges
 from workers.shared.health import Health, stop_on_signals
@@ -42,6 +44,7 @@ from workers.shared.services.temporal_requirements import Connection
 from workers.shared.settings.check import check_at_start
 from workers.shared.settings.common import HttpSettings, LogSettings
 from workers.shared.settings.gateway import GatewaySettings
+from workers.shared.settings.sign_in import read_providers
 
 _EVERY_METHOD: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 _RETRY_SECONDS: Final = "5"
@@ -88,14 +91,16 @@ def _closed(health: Health) -> ASGIApp:
         return templates.answer(
             "error.html",
             HTTPStatus.SERVICE_UNAVAILABLE,
-            {"Retry-After": _RETRY_SECONDS, "Vary": "Accept, Accept-Language"},
+            {"Retry-After": _RETRY_SECONDS, "Vary": "Accept, Accept-Language, Cookie"},
             problem=problem,
             who=None,
+            back="/",
+            preferences=preferences_of(request),
         )
 
     async def unavailable(request: Request) -> Response:
         if prefers_page(request.headers.get("Accept", "")):
-            with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
+            with use_locale(language_of(request)):
                 return page(request)
         return JSONResponse(
             _PROBLEM,
@@ -178,7 +183,8 @@ async def run_gateway(
     """
     own = part_settings()
     groups = (GatewaySettings, HttpSettings, LogSettings, *own.values(), *RESOURCE_SETTINGS)
-    check_at_start(environment, *groups, others=[read_config])
+    check_at_start(environment, *groups, others=[read_config, read_providers])
+    providers = [OidcProvider(each) for each in read_providers(environment).values()]
     settings = GatewaySettings.read(environment)
     settings = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, host)})
     runtime = process_runtime(HttpSettings.read(environment).host, metrics_port)
@@ -207,6 +213,7 @@ async def run_gateway(
                 settings,
                 environment=environment,
                 shared=kept_services(context),
+                providers=providers,
                 namespace=client.namespace,
                 stopping=stop.is_set,
             )

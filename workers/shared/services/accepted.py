@@ -96,6 +96,7 @@ def _accepted(start: StartWorkflowInput) -> RunRecord | None:
         counts={},
         links={},
         project=given.get(attributes.PROJECT_ID),
+        organisation_id=attributes.organisation_of(given),
         answers_at=start.id,
         created_at=now,
         changed_at=now,

@@ -2,19 +2,20 @@
 
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from adapters.database.access import SqlApiTokens, SqlAudit
 from adapters.database.engine import Database
-from adapters.ports.access import PREFIX, Act, ApiToken, AuditEntry, AuditFilter
+from adapters.ports.access import PREFIX, Act, ApiToken, AuditEntry, AuditFilter, UploadGrant
 from workers.shared.services.errors import Forbidden, NotFound, Refused
-from workers.shared.services.identity import ADMIN, Identity, acting_user, require_role
+from workers.shared.services.identity import ADMIN, MAPPER, Identity, acting_user, require_role
 
 _SECRET_BYTES: Final = 32
+_SESSION_BYTES: Final = 12
 
 
 async def read_audit(
@@ -104,6 +105,71 @@ class ApiTokenService:
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         token = await self._store.add(name, organisation, roles, secret, who.subject, expires_at)
         return token, f"{PREFIX}{token.id}_{secret}"
+
+    async def make_upload_token(
+        self,
+        who: Identity,
+        name: str,
+        organisation: int,
+        grant: UploadGrant,
+        lasts: timedelta,
+    ) -> tuple[ApiToken, str]:
+        """Make a token for one kind of upload by a person whom another site knows.
+
+        Args:
+            who: The maker, who may upload there.
+            name: The person.
+            organisation: Whose uploads they are.
+            grant: What it is for; without a session it begins one.
+            lasts: How long it is valid.
+
+        Raises:
+            Forbidden: They are no mapper there.
+        """
+        require_role(who, MAPPER, organisation)
+        if not grant.session:
+            session = secrets.token_urlsafe(_SESSION_BYTES)
+            grant = grant.model_copy(update={"session": session})
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        until = datetime.now(UTC) + lasts
+        token = await self._store.add(
+            name, organisation, (MAPPER,), secret, who.subject, until, grant
+        )
+        return token, f"{PREFIX}{token.id}_{secret}"
+
+    async def renew_upload_token(
+        self, who: Identity, session: str, lasts: timedelta
+    ) -> tuple[ApiToken, str]:
+        """Make a further token of a session: it is for what the one before was, and sees the same.
+
+        Raises:
+            Refused: There is no such session where they are mappers, or it was revoked.
+        """
+        last = await self._store.newest_of(session)
+        if (
+            last is None
+            or last.upload is None
+            or last.organisation_id is None
+            or await self._store.is_revoked(session)
+            or not who.may(MAPPER, last.organisation_id)
+        ):
+            raise Refused(
+                "session: there is no such session, or it was revoked; make a token without one"
+            )
+        return await self.make_upload_token(
+            who, last.name, last.organisation_id, last.upload, lasts
+        )
+
+    async def embedding(self, session: str) -> UploadGrant | None:
+        """What the importer of a session is for; None: no token of it is valid."""
+        last = await self._store.newest_of(session)
+        if last is None or last.revoked_at is not None or last.expires_at is None:
+            return None
+        return last.upload if last.expires_at > datetime.now(UTC) else None
+
+    async def embedding_origins(self) -> Collection[str]:
+        """The sites that may show an importer now."""
+        return await self._store.embedding_origins()
 
     async def list(self, who: Identity) -> Sequence[ApiToken]:
         """Return the tokens that an admin may see, the newest first.

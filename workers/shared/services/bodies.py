@@ -212,7 +212,10 @@ def kind_of(data: Mapping[str, Any], field: str, known: Sequence[str], unknown_r
     kind = data.get(field)
     if isinstance(kind, str) and kind in known:
         return kind
-    listed = f"known are {', '.join(known)}"
+    from workflows.shared.declared_fields import meant
+
+    near = meant(kind, known) if isinstance(kind, str) else ""
+    listed = f"{near}known are {', '.join(known)}"
     if kind is None:
         raise RefusedMessage(unknown_reason, f"{field} is missing; {listed}")
     problem = f"{shown(kind)} is not known" if isinstance(kind, str) else "is not a string"

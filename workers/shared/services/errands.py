@@ -4,9 +4,10 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
+from pydantic import BaseModel, ValidationError
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 
@@ -24,9 +25,10 @@ from workers.shared.services.errors import (
     TemporalUnavailable,
     WrongState,
 )
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import Identity
 from workers.shared.services.runs import temporal_errors
 from workflows.shared import attributes
+from workflows.shared.contracts import problem_text
 from workflows.shared.errands import (
     ERRAND,
     ERRAND_PREFIX,
@@ -37,10 +39,29 @@ from workflows.shared.errands import (
 
 PATIENCE_SECONDS: Final = 30.0
 """How long a caller waits for an errand."""
+WAY_IN: Final = "errand"
+"""Stands in the place of a queue's name in what is known of where a message came from."""
 _LIFE: Final = timedelta(minutes=10)
 _REFUSALS: Final[Mapping[str, type[ServiceError]]] = {
     each.kind: each for each in (NotFound, WrongState, Conflict, Refused, ServiceUnavailable)
 }
+
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+
+def arguments_of(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
+    """The arguments of an errand that anybody with the Temporal CLI may ask for.
+
+    Raises:
+        InvalidRequest: One is missing, wrong or not known.
+    """
+    try:
+        return model.model_validate(given, by_alias=False, by_name=True)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        named = (f"{'.'.join(map(str, each['loc']))}: {problem_text(each)}" for each in problems)
+        raise InvalidRequest("; ".join(named)) from error
 
 
 def errands_of(
@@ -92,7 +113,7 @@ class ErrandService:
     async def ask(
         self, who: Identity, pipeline: str, kind: str, arguments: Mapping[str, Any]
     ) -> Any:
-        """Have an errand done.
+        """Have an errand done, for somebody who may ask for it.
 
         Args:
             who: Who asks.
@@ -107,7 +128,6 @@ class ErrandService:
             InvalidRequest: There is no such pipeline, or it does no such errand.
             ServiceUnavailable: No worker has done it in time; the message names the run.
         """
-        require_operator(who, "errands")
         asked = next((each for each in catalogue.PIPELINES if each.name == pipeline), None)
         if asked is None or kind not in asked.errands:
             known = " and ".join(each.name for each in catalogue.PIPELINES if kind in each.errands)

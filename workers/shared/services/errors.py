@@ -14,6 +14,7 @@ ServiceError
     InvalidRequest         an id, verb or corrected message that cannot be meant
     TemporalRefused        Temporal never takes the request, as one that is too big
   TooManyRequests     429  more uploads than one person may send in a minute
+    QuotaExceeded          more than one organisation may bring
   ServiceUnavailable  503  something that docflow needs does not answer
     TemporalUnavailable    Temporal, or no worker
     QueueUnavailable       the queue of messages
@@ -137,6 +138,13 @@ class TooManyRequests(ServiceError):
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class QuotaExceeded(TooManyRequests):
+    """More than one organisation may bring; nothing was started."""
+
+    kind = "quota-exceeded"
+    title = "A quota of the organisation is used up"
 
 
 class ServiceUnavailable(ServiceError):

@@ -3,11 +3,12 @@
 import os
 import pwd
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from adapters.ports.access import Actor
+from adapters.ports.access import Actor, UploadGrant
 from workers.shared.services.errors import Forbidden
+from workflows.shared.runs import Visible
 
 if TYPE_CHECKING:
     from workflows.shared.declared_types import DeclaredType
@@ -17,7 +18,8 @@ VIEWER: Final = "viewer"
 MAPPER: Final = "mapper"
 """As a viewer, and uploads files and answers what imports ask."""
 OPERATOR: Final = "operator"
-"""As a mapper, and does what belongs to no organisation, in every pipeline."""
+"""As a mapper, and does what concerns jobs and transfers; with the role in the whole installation
+also what belongs to no organisation, in every pipeline."""
 ADMIN: Final = "admin"
 """As an operator, and makes API tokens and reads the audit."""
 _LONGEST: Final = 200
@@ -47,6 +49,22 @@ class Identity:
         default_factory=dict[int, frozenset[str]], hash=False
     )
     """Further roles, by organisation."""
+    is_narrowed: bool = False
+    """They look at what belongs to their organisations alone."""
+
+    def within(self, organisation: int) -> "Identity":
+        """The same person, who looks at what belongs to one of their organisations alone."""
+        return replace(self, organisations=(organisation,), is_narrowed=True)
+
+    upload: UploadGrant | None = field(default=None, hash=False)
+    """What an upload token is for; None: they have another token.
+
+    Its holder sees the uploads of its session alone, which are those by its subject.
+    """
+
+    def sees_upload_by(self, subject: str) -> bool:
+        """Whether they see, within their organisations, an upload that somebody has made."""
+        return self.upload is None or subject == self.subject
 
     def may(self, role: str, organisation: int | None = None) -> bool:
         """Whether they have a role, or one that includes it.
@@ -68,6 +86,11 @@ class Identity:
     def may_anywhere(self, role: str) -> bool:
         """Whether they have a role in some organisation, or for what belongs to none."""
         return self.may(role) or bool(self.where(role))
+
+    @property
+    def sees(self) -> Visible:
+        """Whose runs they see: those of their organisations; operators those of none as well."""
+        return Visible(self.where(VIEWER), others=self.is_operator and not self.is_narrowed)
 
     @property
     def may_read(self) -> bool:
@@ -109,9 +132,35 @@ def require_role(who: Identity, role: str, organisation: int | None) -> None:
     Raises:
         Forbidden: The caller has neither the role nor one that includes it.
     """
-    if not who.may(role, organisation):
-        where = "" if organisation is None else f" in organisation {organisation}"
-        raise Forbidden(f"your roles{where} do not allow this; ask for the role {role}")
+    if who.may(role, organisation):
+        return
+    if organisation is None and who.where(role):
+        raise Forbidden(
+            f"this belongs to the whole installation: your role {role} counts in single "
+            "organisations alone; ask for one that counts in all"
+        )
+    where = "" if organisation is None else f" in organisation {organisation}"
+    raise Forbidden(f"your roles{where} do not allow this; ask for the role {role}")
+
+
+def owner_for(who: Identity, role: str, named: int | None) -> int | None:
+    """Return the organisation that something new belongs to; None: the installation.
+
+    If none is named, it is the first in which the caller has the role. What callers with the role
+    in the whole installation make belongs to no organisation unless they name one.
+
+    Args:
+        who: The caller.
+        role: The least that is needed.
+        named: By the caller; None: they name none.
+
+    Raises:
+        Forbidden: The caller lacks the role.
+    """
+    if named is None and not who.may(role):
+        named = next(iter(who.where(role)), None)
+    require_role(who, role, named)
+    return named
 
 
 def require_operator(who: Identity, what: str) -> None:

@@ -13,13 +13,13 @@ from temporalio.service import RPCError
 
 from adapters.ports.errors import PortError
 from workers import catalogue
-from workers.shared.register import Audience, Run, recognise
+from workers.shared.register import Run, recognise
 from workers.shared.services.errors import TemporalUnavailable, no_role
-from workers.shared.services.identity import VIEWER, Identity
+from workers.shared.services.identity import Identity
 from workers.shared.services.outages import OutageView, open_outages
 from workers.shared.services.runs import TemporalRuns, needing_attention
 from workflows.shared import attributes
-from workflows.shared.runs import RunRecord
+from workflows.shared.runs import RunRecord, Visible
 
 if TYPE_CHECKING:
     from adapters.database.runs import SqlRuns
@@ -117,7 +117,7 @@ class Inbox:
     async def read(self, who: Identity, *, mine: bool = False) -> Sequence[InboxEntry]:
         """The runs that need attention and that this person may see; the longest wait first.
 
-        Operators see those of every pipeline, others those of their organisations.
+        Each sees those of their organisations, and operators those that belong to none as well.
 
         Args:
             who: The person.
@@ -140,13 +140,18 @@ class Inbox:
             raise TemporalUnavailable(
                 "the inbox cannot be read at the moment; try again"
             ) from error
-        found = await self._with_rows(found)
+        found = await self._with_rows(found, who.sees)
         if mine:
             found = [entry for entry in found if entry.owner == who.subject]
         return sorted(found, key=lambda entry: (entry.waiting_since, entry.workflow_id))
 
-    async def _with_rows(self, entries: Sequence[InboxEntry]) -> Sequence[InboxEntry]:
-        """What rows add; what waits is shown also while the database cannot say why."""
+    async def _with_rows(
+        self, entries: Sequence[InboxEntry], visible: Visible
+    ) -> Sequence[InboxEntry]:
+        """What rows add; what waits is shown also while the database cannot say why.
+
+        A run that was started without docflow says its organisation in its row alone.
+        """
         rows: Mapping[str, RunRecord] = {}
         if not entries:
             return ()
@@ -156,6 +161,7 @@ class Inbox:
             replace(each, reason=row.reason, owner=row.owner) if row else each
             for each in entries
             for row in [rows.get(each.workflow_id)]
+            if row is None or visible.shows(row.organisation_id)
         ]
 
     async def outages(self, who: Identity) -> Sequence[OutageView]:
@@ -169,21 +175,13 @@ class Inbox:
 
 def inbox_scope(who: Identity) -> str | None:
     """A condition on visibility; None where nothing is theirs. Numbers only: no quoting needed."""
-    shared = [
-        pipeline.name
-        for pipeline in catalogue.PIPELINES
-        if pipeline.audience is Audience.ORGANISATION
-    ]
-    mine = ", ".join(f"'{organisation:d}'" for organisation in who.where(VIEWER))
-    alternatives = [
-        f"(Pipeline = '{name}' AND OrganisationId IN ({mine}))" for name in shared if mine
-    ]
-    if who.is_operator:
-        others = " AND ".join(f"Pipeline != '{name}'" for name in shared)
-        if not others:
-            return "Pipeline IS NOT NULL"
-        alternatives.append(f"({others})")
-    return f"({' OR '.join(alternatives)})" if alternatives else None
+    sees = who.sees
+    mine = ", ".join(f"'{organisation:d}'" for organisation in sees.organisations)
+    alternatives = [f"OrganisationId IN ({mine})"] if mine else []
+    if sees.others:
+        alternatives.append("OrganisationId IS NULL")
+    theirs = " OR ".join(alternatives)
+    return f"(Pipeline IS NOT NULL AND ({theirs}))" if theirs else None
 
 
 def _recognise(workflow_id: str) -> Run | None:
@@ -192,7 +190,6 @@ def _recognise(workflow_id: str) -> Run | None:
 
 async def _entry(execution: WorkflowExecution) -> InboxEntry:
     found = execution.typed_search_attributes
-    organisation = found.get(attributes.ORGANISATION_ID)
     name = found.get(attributes.PIPELINE) or ""
     waiting_for = found.get(attributes.WAITING_FOR)
     filename = (await execution.memo()).get("filename")
@@ -209,7 +206,7 @@ async def _entry(execution: WorkflowExecution) -> InboxEntry:
         state=found.get(attributes.STATE) or "",
         waiting_since=(found.get(attributes.WAITING_SINCE) or execution.start_time).astimezone(UTC),
         waiting_for=None if waiting_for == attributes.OPERATORS else waiting_for,
-        organisation_id=int(organisation) if organisation and organisation.isdecimal() else None,
+        organisation_id=attributes.organisation_of(found),
         project_id=found.get(attributes.PROJECT_ID),
         filename=filename,
         identifier=kind.identifier(key) if kind is not None and kind.identifier else None,

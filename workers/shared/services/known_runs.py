@@ -166,6 +166,7 @@ async def record_of(run: "WorkflowExecution", group: RunGroup) -> RunRecord:
         counts={},
         links={},
         project=found.get(attributes.PROJECT_ID),
+        organisation_id=attributes.organisation_of(found),
         answers_at=run.id,
         created_at=run.start_time,
         changed_at=found.get(attributes.WAITING_SINCE) or run.start_time,
@@ -272,17 +273,6 @@ def run_name(run: Run) -> str:
     row = None if run.kind.row is None else run.kind.row(run.key)
     is_own = row is not None and row.id == run.workflow_id
     return _named(row.key, run.workflow_id) if row is not None and is_own else run.workflow_id
-
-
-def refuse_reason(run: Run, verb: str) -> None:
-    """Refuse a reason where the answer has no place for it.
-
-    Raises:
-        InvalidRequest: It has none.
-    """
-    contract = {**run.kind.answers, **run.kind.events}[verb]
-    if "reason" not in contract.model_fields:
-        raise InvalidRequest(f"{verb} of {run_name(run)} keeps no reason; leave it out")
 
 
 def refuse_missing(run: Run, verb: str) -> None:

@@ -146,8 +146,12 @@ def left_out(name: str, why: str) -> Result:
 
 def unreadable(name: str, error: SettingsError) -> Result:
     """The result of what cannot be checked, because a setting is missing or wrong."""
-    finding = Finding(State.UNAVAILABLE, "; ".join(error.problems))
-    return Result(_unasked(name), finding)
+    return unavailable(name, "; ".join(error.problems))
+
+
+def unavailable(name: str, says: str) -> Result:
+    """The result of what was asked outside of a requirement, and did not answer."""
+    return Result(_unasked(name), Finding(State.UNAVAILABLE, says))
 
 
 def _unasked(name: str) -> Requirement:

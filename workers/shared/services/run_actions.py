@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from workers.shared.register import Run
 from workers.shared.services.bodies import correction_of
 from workers.shared.services.errors import InvalidRequest, NotFound
-from workers.shared.services.identity import Identity, require_operator
+from workers.shared.services.identity import OPERATOR, Identity, require_role
 from workflows.shared.contracts import problem_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class AnswerRequest:
 
     verb: str
     by: str | None = None
+    organisation_id: int | None = None
+    """Whose run it is; None: it belongs to no organisation."""
     reason: str | None = None
     correction: bytes | None = None
     """A corrected message, as its sender would send it."""
@@ -88,7 +90,7 @@ class DefaultServedRuns:
 
     async def answer(self, who: Identity, run: Run, request: AnswerRequest) -> None:
         """Send the update of the verb."""
-        require_operator(who, run.pipeline.name)
+        require_role(who, OPERATOR, request.organisation_id)
         more: dict[str, Any] = {}
         if self._correction is not None:
             more = {self._correction: correction_of(request.correction, self._correction)}

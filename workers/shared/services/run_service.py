@@ -1,17 +1,19 @@
 """Runs of all pipelines, for those who may see them and answer them."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, Final
 
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from adapters.database.runs import SqlRuns
+from adapters.database.runs import RunsOverview, SqlRuns
 from adapters.ports.errors import PortError
 from workers import catalogue
-from workers.shared.register import Audience, Run, RunGroup, recognise
+from workers.shared.register import Run, RunGroup, recognise
 from workers.shared.services import known_runs
 from workers.shared.services.errors import (
     InvalidRequest,
@@ -21,7 +23,7 @@ from workers.shared.services.errors import (
     WrongState,
     no_role,
 )
-from workers.shared.services.identity import VIEWER, Identity
+from workers.shared.services.identity import Identity
 from workers.shared.services.inbox import MOST, gather_bounded, inbox_scope
 from workers.shared.services.lists import watched
 from workers.shared.services.run_actions import (
@@ -37,6 +39,7 @@ from workers.shared.services.runs import (
     temporal_errors,
 )
 from workers.shared.services.timeline import TimelineEntry, timeline_of
+from workers.shared.services.versions import require_version
 from workers.shared.settings.common import ScratchSettings
 from workflows.shared.records import TERMINATED
 from workflows.shared.runs import RunChange, RunFilter, RunRecord, RunState, Visible
@@ -46,6 +49,24 @@ MOST_ANSWERED: Final = 1_000
 _CANCEL: Final = "cancel"
 """What an open run takes in any state; other answers are for runs that are parked."""
 _AWAITING: Final = (known_runs.PARKED, RunState.NEEDS_ATTENTION)
+
+
+class Span(StrEnum):
+    """How much of the past an overview shows."""
+
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+    @property
+    def steps(self) -> int:
+        """How many steps of time it has, the present one included."""
+        return {Span.HOUR: 60, Span.DAY: 24, Span.MONTH: 30}[self]
+
+    @property
+    def step(self) -> timedelta:
+        """Length of a step."""
+        return timedelta(**{{Span.HOUR: "minutes", Span.DAY: "hours", Span.MONTH: "days"}[self]: 1})
 
 
 @dataclass(frozen=True)
@@ -100,7 +121,7 @@ class RunService:
         self.scratch = ScratchSettings.read(environment).folder
 
     async def list(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
-        """Runs that a person may see, the newest change first.
+        """Runs that a person may see, the newest change first, or the oldest.
 
         If only runs that need attention are wanted, those are listed that the inbox shows.
 
@@ -115,7 +136,8 @@ class RunService:
         if not (others := await self._without_rows(who, wanted)):
             return rows
         # Rows of the same moment keep the order of the database, by which a page continues.
-        found = sorted([*rows, *others], key=lambda each: each.changed_at, reverse=True)
+        newest_first = not wanted.oldest_first
+        found = sorted([*rows, *others], key=lambda each: each.changed_at, reverse=newest_first)
         return found[: wanted.limit]
 
     async def _without_rows(self, who: Identity, wanted: RunFilter) -> Sequence[RunRecord]:
@@ -204,7 +226,7 @@ class RunService:
         return RunDetails(found, view, answers, "report" in found.links)
 
     async def row(self, who: Identity, id: str) -> RunRecord:
-        """The row of a run; for operators also what Temporal alone knows.
+        """The row of a run, or what Temporal alone knows of it.
 
         Args:
             who: The person.
@@ -219,28 +241,32 @@ class RunService:
         id, visible = id.strip(), visible_to(who)
         found = await self._rows.get(id, visible)
         if found is None and recognise(catalogue.run_groups(), id) is not None:
-            found = await self._in_temporal(id) if who.is_operator else None
+            found = await self._in_temporal(id, visible)
         elif found is None:
-            found = await self._named(who, id, visible)
+            found = await self._named(id, visible)
         if found is None:
             raise NotFound(f"there is no run {id}: write {known_runs.naming()}")
         return found
 
-    async def _named(self, who: Identity, text: str, visible: Visible) -> RunRecord | None:
+    async def _named(self, text: str, visible: Visible) -> RunRecord | None:
         """The run that a person means by a short form."""
         unfinished = known_runs.unfinished(text)
         found = await self._rows.find(text, visible)
         if len(found) > 1:
             candidates = ", ".join(each.answers_at for each in found)
             raise InvalidRequest(f"{text} names several runs: write one of {candidates}")
-        if found or not who.is_operator or len(unfinished) != 1:
+        if found or len(unfinished) != 1:
             return next(iter(found), None)
-        return await self._in_temporal(unfinished[0].workflow_id)
+        return await self._in_temporal(unfinished[0].workflow_id, visible)
 
-    async def _in_temporal(self, id: str) -> RunRecord | None:
+    async def _in_temporal(self, id: str, visible: Visible) -> RunRecord | None:
         known = recognise(catalogue.run_groups(), id)
-        if known is None or known.pipeline.audience is Audience.ORGANISATION:
+        if known is None:
             return None
+        # A row that the person may not see says more than Temporal; one may have come just now.
+        row = (await self._rows.of([id])).get(id)
+        if row is not None:
+            return row if visible.shows(row.organisation_id) else None
         with temporal_errors():
             try:
                 found = await self._client.get_workflow_handle(id).describe()
@@ -248,7 +274,8 @@ class RunService:
                 if error.status is RPCStatusCode.NOT_FOUND:
                     return None
                 raise
-        return await known_runs.record_of(found, known.pipeline)
+        record = await known_runs.record_of(found, known.pipeline)
+        return record if visible.shows(record.organisation_id) else None
 
     async def timeline(self, who: Identity, id: str) -> Sequence[TimelineEntry]:
         """What has happened to a run, the first first; empty: Temporal does not keep it any more.
@@ -262,10 +289,23 @@ class RunService:
         with temporal_errors():
             return await timeline_of(self._client, found.answers_at)
 
-    async def answer(self, who: Identity, id: str, request: AnswerRequest) -> RunDetails:
+    async def answer(
+        self,
+        who: Identity,
+        id: str,
+        request: AnswerRequest,
+        versions: Collection[str] | None = None,
+    ) -> RunDetails:
         """Answer a run in the name of a person; the run afterwards.
 
+        Args:
+            who: The person.
+            id: As for `row`.
+            request: The answer.
+            versions: Of which the person has seen one; None: the run is answered as it stands.
+
         Raises:
+            Conflict: The run stands elsewhere than in each of `versions`.
             InvalidRequest: The run offers no such answer, or takes nothing of what is given.
             NotFound: There is none of this id that the person may see.
             ServiceError: The person may not, it refused, or no worker answered.
@@ -276,7 +316,11 @@ class RunService:
         _refuse_unused(run, request)
         if not found.is_open and not run.kind.closed_may_need_attention:
             raise WrongState(f"{id} has ended: there is nothing to {request.verb}")
-        await self._of(run).answer(who, run, replace(request, by=who.subject))
+        if versions is not None:
+            require_version((await self._seen(found)).run, versions)
+        await self._of(run).answer(
+            who, run, replace(request, by=who.subject, organisation_id=found.organisation_id)
+        )
         return await self._seen(await self.row(who, found.id))
 
     async def answer_all(
@@ -315,6 +359,8 @@ class RunService:
                 found.append(row)
             else:
                 left_out.append(row.id)
+        seen = {row.id for row in rows}
+        left_out += [each for each in wanted.ids or () if each not in seen]
         failed: dict[str, str] = {}
         if not dry_run:
 
@@ -326,6 +372,18 @@ class RunService:
 
             await gather_bounded(found, one)
         return Answered(found, left_out, failed, len(rows) > MOST_ANSWERED)
+
+    async def overview(self, who: Identity, span: Span) -> RunsOverview:
+        """What runs have done within a span of time until now, and where open runs stand.
+
+        Raises:
+            Forbidden: The person has no role.
+        """
+        whole = span.step.total_seconds()
+        # The present step is the last one.
+        ends = (datetime.now(UTC).timestamp() // whole + 1) * whole
+        begins = datetime.fromtimestamp(ends - whole * span.steps, UTC)
+        return await self._rows.overview(visible_to(who), begins, span.step)
 
     async def report(self, who: Identity, id: str) -> AbstractAsyncContextManager[Report]:
         """The report of what was rejected.
@@ -361,10 +419,39 @@ class RunService:
         at = await self._rows.revision() if last_seen is None else last_seen
         # What the database refuses is refused before the answer begins.
         await self._rows.changes(replace(limited, limit=1), at)
-        return self._following(limited, at, stopping)
+        return self._following(limited, at, stopping, lambda found: False)
+
+    async def changes_of_one(
+        self, who: Identity, id: str, last_seen: int | None, stopping: Callable[[], bool]
+    ) -> AsyncGenerator[Sequence[RunChange] | None] | None:
+        """Begin to follow one run until it has ended; None: it has, and the watcher knows.
+
+        Args:
+            who: The person.
+            id: As for `row`.
+            last_seen: Revision that the watcher has; None: begin with the run as it is.
+            stopping: Whether the process is about to end.
+
+        Raises:
+            Forbidden: The person has no role.
+            InvalidRequest: The text names no run, or several.
+            NotFound: There is none of this id that the person may see.
+        """
+        run, at = await self.row(who, id), last_seen or 0
+        limited = _seen_by(who, RunFilter(limit=MOST, id=run.id))
+        news = await self._rows.changes(replace(limited, limit=1), at)
+        if not run.is_open and not news:
+            return None
+        return self._following(
+            limited, at, stopping, lambda found: bool(found) and not found[-1].run.is_open
+        )
 
     async def _following(
-        self, limited: RunFilter, at: int, stopping: Callable[[], bool]
+        self,
+        limited: RunFilter,
+        at: int,
+        stopping: Callable[[], bool],
+        is_over: Callable[[Sequence[RunChange]], bool],
     ) -> AsyncGenerator[Sequence[RunChange] | None]:
         async def read() -> Sequence[RunChange]:
             return await self._rows.changes(limited, at)
@@ -372,9 +459,7 @@ class RunService:
         def revision(found: Sequence[RunChange]) -> int:
             return found[-1].revision if found else at
 
-        following = watched(
-            read, revision, lambda found: False, last_seen=at, stopping=stopping, look=None
-        )
+        following = watched(read, revision, is_over, last_seen=at, stopping=stopping, look=None)
         async for found in following:
             if found:
                 at = revision(found)
@@ -385,10 +470,12 @@ class RunService:
 
 
 def _is_behind(run: RunRecord, wanted: RunFilter) -> bool:
-    """Whether a run comes behind the page before."""
-    if wanted.before is None or run.changed_at < wanted.before:
-        return True
-    return run.changed_at == wanted.before and run.id > (wanted.behind or run.id)
+    """Whether a run comes behind the page before, and within the time."""
+    if wanted.until is not None and run.changed_at >= wanted.until:
+        return False
+    if wanted.before is None or run.changed_at != wanted.before:
+        return wanted.before is None or (run.changed_at > wanted.before) == wanted.oldest_first
+    return run.id > (wanted.behind or run.id)
 
 
 def _recognised(row: RunRecord) -> Run:
@@ -430,8 +517,6 @@ def _going_on(row: RunRecord) -> RunRecord:
 
 
 def _refuse_unused(run: Run, request: AnswerRequest) -> None:
-    if request.reason is not None:
-        known_runs.refuse_reason(run, request.verb)
     if request.correction is not None and request.verb not in run.pipeline.corrects:
         raise InvalidRequest(f"{request.verb} of {run.workflow_id} takes no corrected input")
     if request.changes and request.verb not in run.pipeline.changes:
@@ -450,12 +535,11 @@ def _seen_by(who: Identity, wanted: RunFilter) -> RunFilter:
 
 
 def visible_to(who: Identity) -> Visible:
-    """Which runs a person may see: operators those of every pipeline.
+    """Which runs a person may see.
 
     Raises:
         Forbidden: The person has no role.
     """
     if not who.may_read:
         raise no_role()
-    shared = [each.name for each in catalogue.PIPELINES if each.audience is Audience.ORGANISATION]
-    return Visible(who.where(VIEWER), shared, others=who.is_operator)
+    return who.sees

@@ -184,6 +184,20 @@ class RunView:
     """Its page in the Temporal UI."""
     waits_for: str | None = None
     """Workflow id of the outage whose end it waits for."""
+    awaits: str | None = None
+    """Subject of the person whom it waits for, or `operators`."""
+    since: datetime | None = None
+    """Since when it waits for a person or for the end of an outage, UTC."""
+
+
+@dataclass(frozen=True)
+class _Queue:
+    """A task queue of Temporal."""
+
+    workers: int
+    """How many poll it, or did in the last minutes."""
+    backlog: int
+    """Tasks that wait in it."""
 
 
 class TemporalRuns:
@@ -246,6 +260,8 @@ class TemporalRuns:
             started_at=found.start_time,
             link=self.link(found.id, found.run_id),
             waits_for=awaited if state == WAITING else None,
+            awaits=awaited if state != WAITING else None,
+            since=found.typed_search_attributes.get(attributes.WAITING_SINCE),
         )
 
     async def query(self, workflow_id: str, name: str, result_type: type[T]) -> T | None:
@@ -326,13 +342,11 @@ class TemporalRuns:
         running = f"{mine} AND ExecutionStatus = 'Running'"
         lanes = pipeline.lanes_in(self._environment)
         counted = [(kind.workflow, str(state)) for kind in pipeline.runs for state in kind.states]
-        workers, polled, open, waiting, numbers = await asyncio.gather(
-            self.pollers(pipeline.task_queue),
+        own = [pipeline.task_queue, *(lane.task_queue for lane in lanes)]
+        runs, steps, open, waiting, numbers = await asyncio.gather(
+            self._queue(pipeline.task_queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW),
             asyncio.gather(
-                *(
-                    self.pollers(lane.task_queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
-                    for lane in lanes
-                )
+                *(self._queue(each, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY) for each in own)
             ),
             self.count_runs(running),
             self._number_awaiting(mine),
@@ -346,8 +360,9 @@ class TemporalRuns:
         counts = dict.fromkeys((state for _, state in counted), 0)
         for (_, state), number in zip(counted, numbers, strict=True):
             counts[state] += number
-        names = [lane.name for lane in lanes]
-        return PipelineView(workers, open, waiting, counts, dict(zip(names, polled, strict=True)))
+        polled = {lane.name: each.workers for lane, each in zip(lanes, steps[1:], strict=True)}
+        backlog = sum(each.backlog for each in (runs, *steps))
+        return PipelineView(runs.workers, open, waiting, counts, polled, backlog)
 
     async def _number_awaiting(self, scope: str) -> int:
         with temporal_errors():
@@ -377,20 +392,21 @@ class TemporalRuns:
         with temporal_errors():
             return [run async for run in self.client.list_workflows(query, limit=limit)]
 
-    async def pollers(
-        self,
-        task_queue: str,
-        type: TaskQueueType.ValueType = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
-    ) -> int:
-        """How many workers poll a task queue for tasks of a type, or did in the last minutes."""
+    async def pollers(self, task_queue: str) -> int:
+        """How many workers poll a task queue for runs, or did in the last minutes."""
+        return (await self._queue(task_queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)).workers
+
+    async def _queue(self, task_queue: str, type: TaskQueueType.ValueType) -> _Queue:
         request = DescribeTaskQueueRequest(
             namespace=self.client.namespace,
             task_queue=TaskQueue(name=task_queue),
             task_queue_type=type,
+            report_stats=True,
         )
         with temporal_errors():
             found = await self.client.workflow_service.describe_task_queue(request)
-        return len({poller.identity for poller in found.pollers})
+        workers = {poller.identity for poller in found.pollers}
+        return _Queue(len(workers), found.stats.approximate_backlog_count)
 
     async def count_runs(self, query: str) -> int:
         """How many runs fit a visibility query."""

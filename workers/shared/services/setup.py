@@ -90,7 +90,7 @@ async def set_up(
     """
     fairness = fairness_of(connection)
     if only_check:
-        fairness = not_tried(fairness, "`docflow setup` without --check tries it by runs")
+        fairness = not_tried(fairness, "`docflow setup` tries it by runs")
     async with AsyncExitStack() as stack:
         common = [search_attributes_of(connection), *await _resources(environment, stack)]
         async for result in all_of([*common, fairness], only_check=only_check):

@@ -53,6 +53,7 @@ class PipelineRecord(PlainRecord):
     waiting: Annotated[int, served("Those that wait for a person", 1)]
     counts: Annotated[dict[str, int], served("Runs by state", {"parked": 1})]
     lanes: Annotated[dict[str, int], served("How many poll each further task queue", {})]
+    backlog: Annotated[int, served("Tasks that no worker has taken yet", 0)]
 
 
 class StatusRecord(PlainRecord):

@@ -152,14 +152,15 @@ class _Reader:
         payload = changed.indexed_fields.get(attributes.STATE.name)
         state = None if payload is None else json.loads(payload.data or b"null")
         if isinstance(state, str):
-            self._add(event, "state", "waits for a person" if state == "parked" else state)
+            said = "waits for a person" if state == "parked" else _words(state.lower())
+            self._add(event, "state", said)
 
     async def _given(self, event: HistoryEvent, kind: str, name: str, given: Payloads) -> None:
         if name.startswith("__"):
             return
         values = await self._decoded(given.payloads)
         fields: Mapping[str, Any] = _fields(values[0]) if values else {}
-        self._add(event, kind, name, by=_text(fields, "by"), reason=_text(fields, "reason"))
+        self._add(event, kind, _words(name), by=_text(fields, "by"), reason=_text(fields, "reason"))
 
     async def _summary(self, event: HistoryEvent) -> str | None:
         if not event.user_metadata.HasField("summary"):
@@ -188,9 +189,9 @@ def _why_ended(event: HistoryEvent) -> str | None:
 
 
 def _reason(failure: Failure) -> str:
-    """The message of the innermost cause that says something."""
+    """What docflow itself says of a failure; what caused that is for logs, and may name paths."""
     message = failure.message
-    while failure.HasField("cause"):
+    while failure.HasField("cause") and not failure.HasField("application_failure_info"):
         failure = failure.cause
         message = failure.message or message
     return _short(message)

@@ -140,10 +140,16 @@ class RetentionSettings(Settings):
         validation_alias="DOCFLOW_KEEP_RESUBMITTED_DAYS",
         description="days that rejected messages are kept after they were sent again",
     )
+    messages: Annotated[int, Whole(1, _DAYS)] = Field(
+        90,
+        validation_alias="DOCFLOW_KEEP_WEBHOOK_MESSAGES_DAYS",
+        description="days that messages of webhooks about runs are kept after they were made, "
+        "unless another attempt is due",
+    )
     audit: Annotated[int, Whole(30, _DAYS)] = Field(
         730,
         validation_alias="DOCFLOW_KEEP_AUDIT_DAYS",
-        description="days that entries of the audit are kept",
+        description="days that entries of the audit are kept, and upload tokens that have expired",
     )
     documents: Annotated[
         int | None, Whole(30, _DAYS), Setting(kind="whole number", default="for ever")

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from workers.shared.settings.base import Setting, Settings, Whole, WholeMessage, parse_list
 from workers.shared.settings.common import AddressSettings, web_address
+from workers.shared.settings.quotas import QuotaSettings
+from workers.shared.settings.sign_in import SignInSettings
 
 SHARED_KEY: Final = "HS256"
 PUBLIC_KEYS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
@@ -123,6 +125,8 @@ class GatewaySettings(AddressSettings):
     used_by: ClassVar[str] = "`docflow gateway`"
 
     tokens: TokenSettings
+    quotas: QuotaSettings = Field(default_factory=lambda: QuotaSettings.read({}))
+    sign_in: SignInSettings = Field(default_factory=lambda: SignInSettings.read({}))
     allowed_hosts: Annotated[
         tuple[str, ...],
         BeforeValidator(parse_list),

@@ -6,10 +6,11 @@ from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.upload import Upload
-from workers.shared.gateway.pages.renderer import counted, gettext
+from workers.shared.gateway.pages.renderer import counted, gettext, is_fragment
 from workers.shared.gateway.pages.site import Alert, Form, Site, Visitor, read_form, sentence
 from workers.shared.services.errors import Conflict, Forbidden, Refused, ServiceError, WrongState
 from workers.spreadsheets.http import ReportDownload
@@ -19,10 +20,12 @@ from workers.spreadsheets.pages.mapping import (
     KEPT,
     LEFT_OUT,
     Choice,
+    Target,
     Trail,
     cell_decisions,
     choices_of,
     column_decisions,
+    is_id,
     rule_of,
     shown,
     taken_away,
@@ -38,6 +41,10 @@ from workflows.spreadsheets.names import QUESTIONS
 from workflows.spreadsheets.reviews import Constant, Operation, Replace
 
 _TRAIL_PAGE: Final = 50
+
+
+_MOST_LINES: Final = 1_000
+"""Rows that a person ticks to take them back."""
 
 
 class HandlingPages:
@@ -77,20 +84,35 @@ class HandlingPages:
             ViewRequest(announcement=gettext("Reassigned to %(who)s.", who=to)),
         )
 
-    async def undo(self, request: Request, uuid: str) -> Response:
-        """Undo an import."""
-        visitor, _ = await self._form(request)
-        order = self._service.undo(visitor.who, uuid)
+    async def undo(self, request: Request, act: TheAct, uuid: str) -> Response:
+        """Undo an import, or the rows of it that a person has ticked."""
+        visitor, form = await self._form(request)
+        lines = form.text("lines", _MOST_LINES * 8).split()
+        if not all(map(is_id, lines)):
+            raise Refused(gettext("a line is a whole number"))
+        act.after = {"lines": lines or "all"}
+        order = self._service.undo(visitor.who, uuid, [int(line) for line in lines])
         return await self._do(
             request, visitor, uuid, order, ViewRequest(focus="panel", undoing=True)
         )
 
-    async def undo_preview(self, request: Request, uuid: str) -> Response:
-        """What an undo would do now."""
+    async def undo_preview(
+        self,
+        request: Request,
+        uuid: str,
+        line: Annotated[
+            list[Annotated[int, Field(ge=1)]] | None, Query(max_length=_MOST_LINES)
+        ] = None,
+        ticked: bool = False,
+    ) -> Response:
+        """What an undo would do now: of the whole import, or of some rows of the file."""
         visitor = await self._site.visitor(request)
         row = await self._service.get(visitor.who, uuid)
-        undo = await self._service.preview_undo(visitor.who, uuid)
-        return self._site.page(request, visitor, "undo_preview.html", row=row, undo=undo)
+        if ticked and not line:
+            raise Refused(gettext("tick the rows that are to be undone"))
+        undo = await self._service.preview_undo(visitor.who, uuid, line or ())
+        template = "undo_plan.html" if is_fragment(request) else "undo_preview.html"
+        return self._site.page(request, visitor, template, row=row, undo=undo, lines=line or ())
 
     async def report(self, request: Request, uuid: str) -> Response:
         """The error report, as a file."""
@@ -180,7 +202,7 @@ class ValueFilePages:
 
 
 _PAGE_SIZE: Final = 50
-_ADDRESS: Final = "/imports/memory"
+_ADDRESS: Final = "/uploads/memory"
 
 
 def details_of(operation: Operation) -> str:
@@ -353,13 +375,16 @@ class DecisionPages:
         request: Request,
         uuid: str,
         field: Annotated[str, Query(max_length=64)],
-        value: Annotated[int, Query(ge=0)],
+        value: Annotated[int | None, Query(ge=0)] = None,
         q: Annotated[str, Query(max_length=200)] = "",
     ) -> Response:
-        """What a value may mean, as choices beside it."""
+        """What a value may mean, as choices beside it; without one, the list that there is."""
         visitor = await self._site.visitor(request)
         query = q.strip()
         found = await self._service.candidates(visitor.who, uuid, field, query)
+        if value is None:
+            target = Target(field, "", found)
+            return self._site.page(request, visitor, "target_list.html", target=target, query=query)
         return self._site.page(
             request,
             visitor,
@@ -516,7 +541,7 @@ def _left(count: int) -> str:
 def _picked(sent: Sent) -> Mapping[int, Choice]:
     """A suggestion that was taken without a script: `3:LAST_NAME`."""
     id, _, field = sent.form.text("pick").partition(":")
-    if not field or not id.isdecimal() or int(id) not in sent.choices:
+    if not field or not is_id(id) or int(id) not in sent.choices:
         return {}
     return {int(id): Choice(field, sent.choices[int(id)].seen)}
 
@@ -525,7 +550,7 @@ def _of_all(form: Form) -> CellDecision | None:
     """The same answer for every open question of a kind: `all:12:confirm`."""
     word, _, rest = form.text("do").partition(":")
     id, _, answer = rest.partition(":")
-    if word != "all" or not id.isdecimal() or answer not in ("confirm", "create", "ignore"):
+    if word != "all" or not is_id(id) or answer not in ("confirm", "create", "ignore"):
         return None
     return CellDecision.model_validate({"id": int(id), answer: True, "for_all": True})
 

@@ -1,5 +1,6 @@
 """Pages of imports: the list, a new one, one import with its panels."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,8 +11,9 @@ from fastapi import Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from activities.spreadsheets.column_matching import reads_like_a_row
-from activities.spreadsheets.records import ImportFilter, ImportSorting, SpreadsheetRow
+from activities.spreadsheets.records import Difference, ImportFilter, ImportSorting, SpreadsheetRow
 from activities.spreadsheets.value_store import ValueFilter
+from workers.shared.gateway.pages.preferences import preferences_of
 from workers.shared.gateway.pages.renderer import (
     N_,
     counted,
@@ -27,6 +29,7 @@ from workers.spreadsheets.pages.mapping import (
     FIRST,
     LEAST,
     Choice,
+    Target,
     Trail,
     ValuePlace,
     column_lines,
@@ -81,7 +84,7 @@ class ListPlace:
             "sort": "" if wanted.sorting is ImportSorting.NEWEST else wanted.sorting.value,
         }
         kept = {name: value for name, value in (shown | changes).items() if value}
-        return f"/imports?{urlencode(kept)}{'&' if kept else ''}"
+        return f"/uploads?{urlencode(kept)}{'&' if kept else ''}"
 
     @property
     def is_narrowed(self) -> bool:
@@ -112,9 +115,10 @@ class ImportListPage:
     ) -> Response:
         """Imports of the visitor's organisations."""
         visitor = await self._site.visitor(request)
-        by = visitor.who.subject if mine else None
+        who = preferences_of(request).narrowed(visitor.who)
+        by = who.subject if mine else None
         wanted = ImportFilter(state, type, context, by, q.strip(), sort)
-        found = await self._service.list(visitor.who, wanted, page=page, size=_PAGE_SIZE)
+        found = await self._service.list(who, wanted, page=page, size=_PAGE_SIZE)
         return self._site.page(
             request,
             visitor,
@@ -140,6 +144,10 @@ VALUES_PAGE: Final = 25
 ROWS_PAGE: Final = 50
 _TRAIL: Final = 100
 """Decisions that are looked through for who changed something."""
+
+
+_TARGETS: Final = 3
+"""Fields whose lists are shown at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +221,15 @@ async def values(
         )
         for each in QUESTIONS.values()
     }
+    names = list(dict.fromkeys(each.field for each in items if each.field in fields))
     lines = value_lines(items, fields, choices or {}, await _trail(service, who, row, choices))
     return {
         "version": found.version,
         "lines": lines,
         "questions": await service.questions(who, row.uuid),
         "total": row.values_total,
+        "targets": await _targets(service, who, row, names, fields),
+        "query": "",
         "pending": any(line.is_changed for line in lines),
         "place": place,
         "least": LEAST,
@@ -226,6 +237,21 @@ async def values(
         "fields": await _value_fields(service, who, row, place, fields),
         "each": await _each(service, who, row, place, fields),
     }
+
+
+async def _targets(
+    service: SpreadsheetService,
+    who: Identity,
+    row: SpreadsheetRow,
+    names: Sequence[str],
+    fields: Mapping[str, FieldView],
+) -> Sequence[Target]:
+    """What the values of fields can mean, for those that refer to a list."""
+    listed = [each for each in names if each not in QUESTIONS and fields[each].resolver]
+    return [
+        Target(each, fields[each].title, await service.candidates(who, row.uuid, each))
+        for each in listed[:_TARGETS]
+    ]
 
 
 async def _value_fields(
@@ -278,7 +304,11 @@ async def done(
         conflicts = await service.undo_conflicts(who, row.uuid, size=ROWS_PAGE)
     summary = await service.summary(who, row.uuid)
     results = await service.result_page(who, row.uuid, outcome, page, ROWS_PAGE)
+    differences: dict[int, list[Difference]] = defaultdict(list)
+    for each in summary.differences:
+        differences[each.line].append(each)
     return {
+        "differences": differences,
         "summary": summary,
         "counts": {outcome: getattr(summary, outcome.lower()) for outcome in Outcome},
         "results": results,
@@ -287,7 +317,7 @@ async def done(
         "size": ROWS_PAGE,
         "undo": undo,
         "conflicts": conflicts,
-        "can_undo": can_undo(row),
+        "can_undo": who.upload is None and can_undo(row),
     }
 
 
@@ -421,7 +451,7 @@ class ImportPage:
             return await self.answer(request, visitor, uuid, view_request)
         place = view_request.review.place
         query = view_request.values.query if place == FIRST_ROWS else place.query
-        return RedirectResponse(f"/imports/{uuid}?{query}", 303)
+        return RedirectResponse(f"/uploads/{uuid}?{query}", 303)
 
     async def live(
         self,
@@ -480,8 +510,12 @@ class ImportPage:
 
     async def _notice(
         self, visitor: Visitor, row: SpreadsheetRow, panel: str, client: ClientState
-    ) -> Notice:
+    ) -> Notice | None:
         records = await self._service.decisions(visitor.who, row.uuid, size=1)
+        own = records.items and records.items[0].by == visitor.who.subject
+        if own and panel == client.panel == "review":
+            # The grid shows what it has changed, and is refused if another window was faster.
+            return None
         by = records.items[0].by if records.items else gettext("Another person")
         if panel != client.panel:
             return Notice(
@@ -523,11 +557,9 @@ class ImportPage:
     ) -> dict[str, Any]:
         types = {each.name: each for each in await self._service.types()}
         titles = {name: each.title for name, each in types.items()}
-        newest = types.get(row.import_type)
-        digest = None if newest is None or newest.declared is None else newest.declared.digest
         context: dict[str, Any] = {
             "row": row,
-            "is_superseded": None not in (digest, row.type_digest) and digest != row.type_digest,
+            "is_superseded": await self._service.is_superseded(row),
             "title": labels.type_title(row.import_type, titles),
             "panel": panel,
             "problem": view_request.alert,
@@ -561,7 +593,8 @@ class ImportPage:
                     self._service, visitor.who, row, view_request.outcome, view_request.page
                 )
             case "gone":
-                context["can_undo"] = can_undo(row)
+                undo = await self._service.undo_view(visitor.who, row.uuid)
+                context |= {"can_undo": can_undo(row), "undo": undo}
             case _:
                 pass
         live = _live(row, panel, version, view_request.confirmed, undoing=view_request.undoing)

@@ -7,16 +7,8 @@ from typing import Final
 from babel.units import format_unit
 
 from workers.shared.gateway.pages.renderer import N_, counted, gettext, language, localised
-from workflows.spreadsheets.mappings import MappingStatus, Outcome, SpreadsheetState, UndoState
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A word, and the tone it is shown in."""
-
-    text: str
-    tone: str = ""
-    """`good`, `warn`, `bad`, `info` or nothing in particular."""
+from workers.shared.text import Label as Badge
+from workflows.spreadsheets.mappings import MappingStatus, Outcome, SpreadsheetState
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +56,6 @@ OUTCOMES: Final[Mapping[Outcome, Badge]] = {
     Outcome.UPDATED: Badge(N_("Updated"), "info"),
     Outcome.SKIPPED: Badge(N_("Skipped")),
     Outcome.ERROR: Badge(N_("Error"), "bad"),
-}
-
-
-UNDO_STATES: Final[Mapping[UndoState, str]] = {
-    UndoState.RUNNING: N_("running"),
-    UndoState.UNDONE: N_("undone"),
-    UndoState.UNDONE_PARTLY: N_("undone partly"),
-    UndoState.FAILED: N_("failed"),
 }
 
 

@@ -16,10 +16,19 @@ from pydantic import ValidationError
 
 from activities.spreadsheets.records import ColumnView
 from activities.spreadsheets.value_store import ValueFilter
+from workers.shared.gateway.pages.mapping import (
+    LEFT_OUT,
+    OPEN,
+    ColumnLine,
+    Suggestion,
+    field_options,
+)
 from workers.shared.gateway.pages.renderer import N_, before_now, gettext, localised
 from workers.shared.gateway.pages.site import Form
 from workers.shared.services.errors import Refused
+from workers.spreadsheets.pages.labels import COLUMN_STATUS
 from workers.spreadsheets.queries import FieldView
+from workflows.spreadsheets.fields import Entity
 from workflows.spreadsheets.mappings import (
     CellDecision,
     CellMapping,
@@ -32,11 +41,18 @@ from workflows.spreadsheets.mappings import (
 from workflows.spreadsheets.names import SAME_BIB
 from workflows.spreadsheets.people import PERSON
 
-OPEN: Final = ""
-LEFT_OUT: Final = "-"
 CREATE: Final = "+"
 KEPT: Final = "+"
 """Of a row that is imported although it looks like none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the values of a field can mean: the first of a list."""
+
+    field: str
+    title: str
+    found: Sequence[Entity]
 
 
 class Column(Protocol):
@@ -91,10 +107,15 @@ def choices_of(form: Form, kind: str) -> dict[int, Choice]:
     found: dict[int, Choice] = {}
     for name, seen in form.fields.items():
         prefix, _, key = name.partition("-")
-        if prefix != f"seen_{kind}" or not key.isascii() or not key.isdecimal():
+        if prefix != f"seen_{kind}" or not is_id(key):
             continue
         found[int(key)] = Choice(form.fields.get(f"{kind}-{key}", seen), seen)
     return found
+
+
+def is_id(text: str) -> bool:
+    """Whether a field of a form names a number of ours."""
+    return text.isascii() and text.isdecimal() and len(text) < _DIGITS
 
 
 def shown_column(column: Column) -> str:
@@ -193,57 +214,10 @@ def meaning(choice: str) -> str:
     return choice.partition(":")[0]
 
 
+_DIGITS: Final = 16
 _LEFT_EMPTY: Final = {SAME_BIB.name: N_("Import the row without the bib")}
 _CREATED: Final = {PERSON.name: N_("Another person"), SAME_BIB.name: N_("Both have this bib")}
 """What it is called to answer a question with “create”, by field."""
-_LONGEST_NAME: Final = 60
-"""Characters of a header within an option."""
-
-
-@dataclass(frozen=True, slots=True)
-class FieldOption:
-    """A field that a column may fill."""
-
-    name: str
-    title: str
-    required: bool
-    taken_by: str
-    """Header of another column that fills it now; "" for none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A field that a column might mean."""
-
-    name: str
-    title: str
-    score: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnLine:
-    """A column, and what is chosen for it."""
-
-    column: ColumnView
-    shown: str
-    """What stands in the database."""
-    chosen: str
-    """What the page has selected."""
-    note: str
-    """What another person changed about it meanwhile."""
-    options: Sequence[tuple[str, Sequence[FieldOption]]]
-    suggestions: Sequence[Suggestion]
-
-    @property
-    def is_changed(self) -> bool:
-        """The page has something selected that is not saved."""
-        return self.chosen != self.shown
-
-    @property
-    def is_open(self) -> bool:
-        """There is no decision about it so far."""
-        return self.column.status is MappingStatus.UNMATCHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +280,7 @@ def column_lines(
 ) -> Sequence[ColumnLine]:
     """The table of columns; choices of a form that was not taken are kept."""
     titles = {field.name: field.title for field in fields}
-    holders = {column.target: column for column in columns if column.target}
+    holders = {each.target: (each.id, each.header) for each in columns if each.target}
     lines: list[ColumnLine] = []
     for column in columns:
         shown = shown_column(column)
@@ -316,13 +290,29 @@ def column_lines(
             lambda choice: _column_words(choice, titles),
             trail.about(column.header),
         )
-        options = _field_options(fields, column, holders)
-        suggestions = [
-            Suggestion(it.name, titles.get(it.name, it.name), it.score, it.why)
-            for it in column.alternatives
-            if column.status is MappingStatus.UNMATCHED
-        ]
-        lines.append(ColumnLine(column, shown, chosen, note, options, suggestions))
+        is_open = column.status is MappingStatus.UNMATCHED
+        is_matched = column.target and column.status is MappingStatus.AUTO_MATCHED
+        lines.append(
+            ColumnLine(
+                column.id,
+                column.header,
+                column.samples,
+                COLUMN_STATUS[column.status],
+                shown,
+                chosen,
+                field_options(fields, column.id, holders),
+                is_open,
+                note=note,
+                suggestions=[
+                    Suggestion(it.name, titles.get(it.name, it.name), it.score, it.why)
+                    for it in column.alternatives
+                    if is_open
+                ],
+                score=column.confidence if is_matched else None,
+                why=column.why,
+                blanks=column.blanks,
+            )
+        )
     return lines
 
 
@@ -377,21 +367,6 @@ def _merged(
     if meaning(mine) != meaning(shown):
         note += " " + gettext("Your choice, %(choice)s, is not saved.", choice=words(mine))
     return mine, note
-
-
-def _field_options(
-    fields: Sequence[FieldView], column: ColumnView, holders: Mapping[str, ColumnView]
-) -> Sequence[tuple[str, Sequence[FieldOption]]]:
-    def option(field: FieldView) -> FieldOption:
-        holder = holders.get(field.name)
-        taken_by = "" if holder is None or holder.id == column.id else holder.header
-        return FieldOption(field.name, field.title, field.required, taken_by[:_LONGEST_NAME])
-
-    groups = (
-        (N_("Required"), [option(field) for field in fields if field.required]),
-        (N_("Further fields"), [option(field) for field in fields if not field.required]),
-    )
-    return [group for group in groups if group[1]]
 
 
 def _value_options(cell: CellMapping, chosen: str, *, creates: bool) -> Sequence[ValueOption]:
@@ -481,7 +456,7 @@ FIRST: Final = ValuePlace()
 def shown(form: Form) -> ValuePlace:
     """What the form showed when it was sent."""
     show, page = form.text("show"), form.text("page")
-    if show not in SHOWS or not page.isascii() or not page.isdecimal():
+    if show not in SHOWS or not is_id(page):
         return ValuePlace()
     return ValuePlace(show, int(page), form.text("shownField", 64), form.text("shownText", 200))
 
@@ -500,7 +475,7 @@ def turned(form: Form) -> ValuePlace:
             return ValuePlace(now.show)
         case "jump":
             wanted = ValuePlace(now.show, max((form.whole("jump") or 1) - 1, 0), field, text)
-        case "open" | "all" if page.isascii() and page.isdecimal():
+        case "open" | "all" if is_id(page):
             wanted = ValuePlace(button, int(page), field, text)
         case "filter":
             wanted = ValuePlace(now.show, 0, field, text)
@@ -532,7 +507,7 @@ def rule_of(form: Form) -> CellRule | None:
             rule |= {answer: True}
         case "target":
             chosen = meaning(form.text("value-0"))
-            if not chosen.isascii() or not chosen.isdecimal():
+            if not is_id(chosen):
                 raise Refused(gettext("search for what all of them mean, and choose it"))
             rule |= {"target_id": int(chosen)}
         case _:

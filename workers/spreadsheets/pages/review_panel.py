@@ -11,7 +11,14 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 
 from activities.spreadsheets.records import SpreadsheetRow
-from activities.spreadsheets.review_rules import ChangeEffect, ReviewColumn, ReviewRow
+from activities.spreadsheets.review_rules import (
+    ChangeEffect,
+    ReviewCell,
+    ReviewColumn,
+    ReviewOperationView,
+    ReviewOverview,
+    ReviewRow,
+)
 from workers.shared.gateway.pages.renderer import N_, counted, gettext, localised
 from workers.shared.gateway.pages.site import Form
 from workers.shared.services.errors import Refused
@@ -25,6 +32,7 @@ from workflows.spreadsheets.reviews import (
     Constant,
     Exclude,
     Join,
+    Move,
     Notation,
     NotationName,
     Operation,
@@ -75,6 +83,8 @@ def _parts(
             return counted("%(count)s cell", "%(count)s cells", len(cells)), gettext("corrected")
         case Replace(column=id):
             return column(id), gettext("text replaced")
+        case Constant(column=int(id), value=""):
+            return column(id), gettext("set empty")
         case Constant(column=int(id), blanks=blanks):
             return column(id), gettext("blank cells filled") if blanks else gettext("filled")
         case Constant(field=name):
@@ -85,6 +95,8 @@ def _parts(
         case Join(columns=(one, other), field=name):
             both = gettext("%(one)s and %(other)s", one=column(one), other=column(other))
             return both, gettext("joined as %(field)s", field=field(name))
+        case Move(column=id, field=name):
+            return column(id), gettext("moved to %(field)s", field=field(name))
         case Notation(column=id, notation=notation):
             return column(id), gettext("read as %(what)s", what=localised(_NOTATIONS[notation]))
         case Exclude(rows=rows, back=back):
@@ -262,6 +274,10 @@ def operation_of(form: Form) -> Operation:
                 columns = (form.whole("column"), form.whole("other"))
                 given = {"columns": columns, "field": form.text("field")}
                 given |= {"separator": _separator(form)}
+            case "MOVE":
+                given = {"column": form.whole("column"), "field": form.text("field")}
+            case "CLEAR":
+                kind, given = "CONSTANT", {"column": form.whole("column"), "value": ""}
             case "NOTATION":
                 given = {"column": form.whole("column"), "notation": form.text("notation")}
             case _:
@@ -386,10 +402,11 @@ class Change:
 async def review(
     service: SpreadsheetService, who: Identity, row: SpreadsheetRow, request: ReviewRequest
 ) -> dict[str, Any]:
-    """The rows before they are written: a page of them."""
+    """The rows before they are written: a page of them, for a browser without scripts too."""
     uuid, place = row.uuid, request.place
-    overview = await service.review.overview(who, uuid)
-    columns = overview.columns
+    context = await around(service, who, row)
+    columns: Sequence[ReviewColumn] = context["columns"]
+    headers = {each.id: each.header for each in columns}
     size = min(_ROWS, max(_FEWEST, _CELLS // max(len(columns), 1)))
     version, found = await service.review.rows(
         who, uuid, wanted=place.wanted, column=place.column, page=place.page, size=size
@@ -400,24 +417,42 @@ async def review(
         version, found = await service.review.rows(
             who, uuid, wanted=place.wanted, column=place.column, page=last, size=size
         )
-    operations = await service.review.operations(who, uuid, size=_CHANGES)
-    fields = {each.name: each.title for each in await service.fields(who, uuid)}
-    headers = {each.id: each.header for each in columns}
-    rows = found.items
+    fields: Mapping[str, str] = context["fields"]
     remembered = await service.review.remembered(who, uuid)
-    return {
+    state = context["state"] | {"filter": place.wanted, "column": place.column}
+    return context | {
         "version": version,
+        "state": state,
         "form_key": uuid4().hex,
-        "review": overview,
-        "columns": columns,
-        "grid": [_grid_row(each, columns, request.kept) for each in rows],
-        "elsewhere": _elsewhere(request.kept, rows, headers),
+        "grid": [_grid_row(each, columns, request.kept) for each in found.items],
+        "elsewhere": _elsewhere(request.kept, found.items, headers),
         "pending": bool(request.kept.operations()),
         "place": place,
         "last": last,
-        "found_rows": found.total,
-        "fields": fields,
         "notations": NOTATIONS,
+        "remembered": [
+            (
+                operation_words(each.operation, headers, fields),
+                OPERATION.dump_json(each.operation).decode(),
+                each.why,
+            )
+            for each in remembered
+        ],
+        "proposed": request.proposed and _proposed(request.proposed, headers, fields),
+    }
+
+
+async def around(service: SpreadsheetService, who: Identity, row: SpreadsheetRow) -> dict[str, Any]:
+    """What stands around the rows: figures, columns and the newest changes."""
+    overview = await service.review.overview(who, row.uuid)
+    operations = await service.review.operations(who, row.uuid, size=_CHANGES)
+    fields = {each.name: each.title for each in await service.fields(who, row.uuid)}
+    headers = {each.id: each.header for each in overview.columns}
+    return {
+        "version": overview.version,
+        "review": overview,
+        "columns": overview.columns,
+        "fields": fields,
         "missing": [fields.get(name, name) for name in overview.missing],
         "changes": [
             Change(
@@ -432,16 +467,49 @@ async def review(
             for each in operations.items
         ],
         "more_changes": operations.total > _CHANGES,
-        "remembered": [
-            (
-                operation_words(each.operation, headers, fields),
-                OPERATION.dump_json(each.operation).decode(),
-                each.why,
-            )
-            for each in remembered
-        ],
-        "proposed": request.proposed and _proposed(request.proposed, headers, fields),
+        "state": _state(overview, operations.items, who),
     }
+
+
+def _state(
+    overview: ReviewOverview, changes: Sequence[ReviewOperationView], who: Identity
+) -> dict[str, Any]:
+    """What the script of the grid knows of a review."""
+    return {
+        "version": overview.version,
+        "may_write": who.may_write and overview.is_open,
+        "columns": [
+            {
+                "id": each.id,
+                "header": each.header,
+                "title": localised(each.title or ""),
+                "problems": each.problems,
+            }
+            for each in overview.columns
+        ],
+        "counts": {
+            RowFilter.ALL: overview.rows,
+            RowFilter.PROBLEMS: overview.wrong,
+            RowFilter.EXCLUDED: overview.excluded,
+        },
+        # The newest last, as they are taken back.
+        "own": [
+            each.version
+            for each in reversed(changes)
+            if each.by == who.subject
+            and each.undone_by is None
+            and not isinstance(each.operation, UndoOperation)
+        ],
+    }
+
+
+async def proposed(
+    service: SpreadsheetService, who: Identity, uuid: str, change: Proposed
+) -> dict[str, Any]:
+    """A change that was looked at, in words and figures."""
+    overview = await service.review.overview(who, uuid)
+    fields = {each.name: each.title for each in await service.fields(who, uuid)}
+    return _proposed(change, {each.id: each.header for each in overview.columns}, fields)
 
 
 def _elsewhere(
@@ -467,9 +535,19 @@ def _proposed(
     return {
         "words": operation_words(proposed.operation, headers, fields),
         "effect": proposed.outcome,
+        # A column that fills another field keeps its cells.
+        "does_something": proposed.outcome.changed_cells or isinstance(proposed.operation, Move),
         "json": OPERATION.dump_json(proposed.operation).decode(),
         "headers": headers,
     }
+
+
+def hint_of(cell: ReviewCell) -> str:
+    """What stood in the file, and who corrected it; "" if it stands there still."""
+    if cell.corrected_by is None:
+        return ""
+    before = f"“{cell.original}”" if cell.original else gettext("blank")
+    return gettext("Was %(before)s; corrected by %(who)s", before=before, who=cell.corrected_by)
 
 
 def _grid_row(row: ReviewRow, columns: Sequence[ReviewColumn], kept: Corrected) -> GridRow:
@@ -477,12 +555,6 @@ def _grid_row(row: ReviewRow, columns: Sequence[ReviewColumn], kept: Corrected) 
     cells: list[GridCell] = []
     for cell, column in zip(row.cells, columns, strict=True):
         seen = cell.value or ""
-        hint = ""
-        if cell.corrected_by is not None:
-            before = f"“{cell.original}”" if cell.original else gettext("blank")
-            hint = gettext(
-                "Was %(before)s; corrected by %(who)s", before=before, who=cell.corrected_by
-            )
         text = kept.cells.get((number, cell.column), seen)
         cells.append(
             GridCell(
@@ -492,7 +564,7 @@ def _grid_row(row: ReviewRow, columns: Sequence[ReviewColumn], kept: Corrected) 
                 seen,
                 cell.problem or "",
                 cell.remark or "",
-                hint,
+                hint_of(cell),
                 len(seen) >= min(LONGEST, 500),
             )
         )

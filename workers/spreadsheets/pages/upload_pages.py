@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from adapters.files.tables.custom import installed_readers
+from adapters.ports.access import UploadGrant
 from workers.shared.gateway.http.upload import Upload
 from workers.shared.gateway.pages.renderer import (
     gettext,
@@ -17,10 +18,10 @@ from workers.shared.gateway.pages.renderer import (
     number,
 )
 from workers.shared.gateway.pages.site import Alert, Site, Visitor, sentence
-from workers.shared.services.errors import Forbidden, Refused, ServiceError
+from workers.shared.services.errors import Forbidden, NotFound, Refused, ServiceError
 from workers.spreadsheets.http import ReportDownload, template_file
 from workers.spreadsheets.service import SpreadsheetService
-from workers.spreadsheets.upload_form import NewContext, check_beginning, problems_of
+from workers.spreadsheets.upload_form import SCOPE, NewContext, check_beginning, problems_of
 from workflows.shared.declared_types import ORGANISATION
 from workflows.spreadsheets.mappings import (
     TypeName,
@@ -84,11 +85,13 @@ class UploadPages:
         types = await self._service.types()
         kind = next(it for it in types if it.context and it.context.table == made.table)
         query = urlencode({"type": kind.name, "context": chosen})
-        return RedirectResponse(f"/imports/new?{query}", 303)
+        return RedirectResponse(f"/uploads/new?{query}", 303)
 
     async def template(self, request: Request, name: TypeName) -> Response:
         """A spreadsheet to begin with, in the language of the page."""
-        await self._site.visitor(request)
+        grant = (await self._site.visitor(request)).who.upload
+        if grant is not None and name != grant.import_type:
+            raise NotFound(gettext("there is no such page"))
         return ReportDownload(await template_file(self._service, name))
 
     async def submit(self, request: Request) -> Response:
@@ -100,17 +103,33 @@ class UploadPages:
             await upload.open()
             given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
-            await self._name_context(upload.fields)
-            row = await self._service.create(visitor.who, upload)
+            if visitor.who.upload is None:
+                await self._name_context(upload.fields)
+            else:
+                upload.fields.update(_fields_of(visitor.who.upload))
+            row = (await self._service.create(visitor.who, upload)).row
         except ServiceError as error:
             alert = Alert(error.title, sentence(error))
             if is_fragment(request):
                 return self._site.templates.answer("problem.html", error.status, problem=alert)
             return await self._page(request, visitor, error.status, alert, given)
-        address = f"/imports/{row.uuid}"
+        address = f"/uploads/{row.uuid}"
         if is_fragment(request):
             return Response(status_code=201, headers={"HX-Redirect": address})
         return RedirectResponse(address, 303)
+
+    async def _choices(self, grant: UploadGrant | None) -> Sequence[TypeChoice]:
+        """The types to choose from; with an upload token there is one, and the rest is given."""
+        return [
+            TypeChoice(
+                each.name,
+                each.title,
+                each.context.table if each.context and grant is None else "",
+                [] if grant else [name for name in each.scope if name != ORGANISATION],
+            )
+            for each in await self._service.types()
+            if grant is None or each.name == grant.import_type
+        ]
 
     async def _name_context(self, fields: dict[str, str]) -> None:
         """Split the form's choice of a context into its id and its organisation.
@@ -164,15 +183,7 @@ class UploadPages:
         given: Mapping[str, str] | None = None,
     ) -> Response:
         limit = self._service.settings.upload_limit
-        choices = [
-            TypeChoice(
-                each.name,
-                each.title,
-                each.context.table if each.context else "",
-                [name for name in each.scope if name != ORGANISATION],
-            )
-            for each in await self._service.types()
-        ]
+        choices = await self._choices(visitor.who.upload)
         return self._site.page(
             request,
             visitor,
@@ -180,7 +191,7 @@ class UploadPages:
             status,
             types=choices,
             scopes=list(dict.fromkeys(name for each in choices for name in each.scope)),
-            groups=await self._groups(visitor),
+            groups=[] if visitor.who.upload else await self._groups(visitor),
             given=given or {},
             problem=alert,
             limit=limit,
@@ -193,3 +204,10 @@ class UploadPages:
                 ),
             ),
         )
+
+
+def _fields_of(grant: UploadGrant) -> Mapping[str, str]:
+    """What the form would say of the upload that an upload token is for."""
+    context = {} if grant.context_id is None else {"contextId": str(grant.context_id)}
+    scope = {f"{SCOPE}{name}": value for name, value in grant.scope.items()}
+    return {"importType": grant.import_type, **context, **scope}

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
 from adapters.database.models.base import Box
 from adapters.database.schema import country_rows, statements_of
@@ -26,6 +26,7 @@ def upgrade() -> None:
     sa.Column('attempt', sa.Integer(), nullable=False),
     sa.Column('version', sa.Integer(), nullable=False),
     sa.Column('project', sa.Text(), nullable=True),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
     sa.Column('alias', sa.Text(), nullable=True),
     sa.Column('failed_tasks', JSONB(), nullable=False),
     sa.Column('failed_count', sa.BigInteger(), nullable=False),
@@ -36,6 +37,7 @@ def upgrade() -> None:
     )
     op.create_index('ix_jobs_alias', 'jobs', ['alias'], unique=False, schema='app')
     op.create_index('ix_jobs_job_type_updated_at', 'jobs', ['job_type', 'updated_at'], unique=False, schema='app')
+    op.create_index('ix_jobs_organisation_id_updated_at', 'jobs', ['organisation_id', 'updated_at'], unique=False, schema='app')
     op.create_index('ix_jobs_project_updated_at', 'jobs', ['project', 'updated_at'], unique=False, schema='app')
     op.create_index('ix_jobs_status_updated_at', 'jobs', ['status', 'updated_at'], unique=False, schema='app')
     op.create_index('ix_jobs_updated_at', 'jobs', ['updated_at'], unique=False, schema='app')
@@ -78,6 +80,7 @@ def upgrade() -> None:
     sa.Column('loader_status', sa.Text(), nullable=False),
     sa.Column('loader_status_updated_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('reason', sa.Text(), nullable=True),
+    sa.Column('attention', sa.Text(), nullable=True),
     sa.Column('purpose', sa.Text(), nullable=True),
     sa.Column('timings', sa.Text(), nullable=True),
     sa.Column('cancelled_mode', sa.Text(), nullable=True),
@@ -571,9 +574,13 @@ def upgrade() -> None:
     sa.Column('expires_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('last_used_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('revoked_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('session', sa.Text(), nullable=True),
+    sa.Column('upload', JSONB(none_as_null=True), nullable=True),
     sa.PrimaryKeyConstraint('id', name='pk_api_tokens')
     )
+    op.create_index('ix_api_tokens_expires_at', 'api_tokens', ['expires_at'], unique=False)
     op.create_index('ix_api_tokens_organisation_id_id', 'api_tokens', ['organisation_id', 'id'], unique=False)
+    op.create_index('ix_api_tokens_session_id', 'api_tokens', ['session', 'id'], unique=False)
     op.create_table('audit',
     sa.Column('id', sa.BigInteger(), nullable=False),
     sa.Column('at', sa.DateTime(timezone=True), nullable=False),
@@ -595,6 +602,33 @@ def upgrade() -> None:
     op.create_index('ix_audit_organisation_id_id', 'audit', ['organisation_id', 'id'], unique=False)
     op.create_index('ix_audit_who_id', 'audit', ['who', 'id'], unique=False)
     op.create_index('ix_audit_at', 'audit', ['at'], unique=False)
+    op.create_table('sessions',
+    sa.Column('sha256', sa.Text(), nullable=False),
+    sa.Column('subject', sa.Text(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=True),
+    sa.Column('email', sa.Text(), nullable=True),
+    sa.Column('organisations', JSONB(), nullable=False),
+    sa.Column('roles', JSONB(), nullable=False),
+    sa.Column('roles_in', JSONB(), nullable=False),
+    sa.Column('provider', sa.Text(), nullable=True),
+    sa.Column('token_id', sa.BigInteger(), nullable=True),
+    sa.Column('id_token', sa.Text(), nullable=True),
+    sa.Column('is_link', sa.Boolean(), nullable=False),
+    sa.Column('made_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('seen_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('expires_at', sa.DateTime(timezone=True), nullable=False),
+    sa.PrimaryKeyConstraint('sha256', name='pk_sessions')
+    )
+    op.create_index('ix_sessions_expires_at', 'sessions', ['expires_at'], unique=False)
+    op.create_index('ix_sessions_subject', 'sessions', ['subject'], unique=False)
+    op.create_table('saved_views',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('subject', sa.Text(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('query', sa.Text(), nullable=False),
+    sa.PrimaryKeyConstraint('id', name='pk_saved_views'),
+    sa.UniqueConstraint('subject', 'name', name='uq_saved_views_subject_name')
+    )
     op.create_table('rejected_messages',
     sa.Column('id', sa.BigInteger(), nullable=False),
     sa.Column('queue', sa.Text(), nullable=False),
@@ -673,6 +707,7 @@ def upgrade() -> None:
     sa.Column('counts', JSONB(), nullable=False),
     sa.Column('project', sa.Text(), nullable=True),
     sa.Column('organisation_id', sa.BigInteger(), nullable=True),
+    sa.Column('size', sa.BigInteger(), nullable=True),
     sa.Column('owner', sa.Text(), nullable=True),
     sa.Column('links', JSONB(), nullable=False),
     sa.Column('answers_at', sa.Text(), nullable=False),
@@ -680,18 +715,61 @@ def upgrade() -> None:
     sa.Column('changed_at', sa.DateTime(timezone=True), nullable=False),
     sa.Column('ended_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('revision', sa.BigInteger(), server_default=sa.literal_column('(pg_current_xact_id()::text)::bigint'), nullable=False),
+    sa.Column('words', TSVECTOR(), sa.Computed("array_to_tsvector(string_to_array(btrim(left(regexp_replace(lower(normalize(coalesce(project, '') || ' ' || CASE WHEN short ~ '^[0-9a-f][0-9a-f-]{31,}$' THEN '' ELSE short END || ' ' || coalesce(title, ''), NFKC)), '[\\u0001-\\u002f\\u003a-\\u0040\\u005b-\\u0060\\u007b-\\u00bf\\u2000-\\u206f\\u3000-\\u303f]+', ' ', 'g'), 500)), ' '))", persisted=True), nullable=True),
     sa.PrimaryKeyConstraint('id', name='pk_runs')
     )
     op.create_index('ix_runs_answers_at', 'runs', ['answers_at'], unique=False)
     op.create_index('ix_runs_changed_at_id', 'runs', ['changed_at', 'id'], unique=False)
     op.create_index('ix_runs_key', 'runs', ['key'], unique=False)
     op.create_index('ix_runs_kind_changed_at_id', 'runs', ['kind', 'changed_at', 'id'], unique=False)
+    op.create_index('ix_runs_needing_attention', 'runs', ['changed_at', 'id'], unique=False, postgresql_where=sa.text('needs_attention'))
+    op.create_index('ix_runs_open', 'runs', ['organisation_id'], unique=False, postgresql_where=sa.text('ended_at IS NULL'))
+    op.create_index('ix_runs_organisation_id_created_at', 'runs', ['organisation_id', 'created_at'], unique=False)
     op.create_index('ix_runs_own_state', 'runs', [sa.literal_column('lower(own_state)'), 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_pipeline_changed_at_id', 'runs', ['pipeline', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_project_changed_at_id', 'runs', ['project', 'changed_at', 'id'], unique=False)
     op.create_index('ix_runs_revision_id', 'runs', ['revision', 'id'], unique=False)
     op.create_index('ix_runs_short', 'runs', ['short'], unique=False)
     op.create_index('ix_runs_state_changed_at_id', 'runs', ['state', 'changed_at', 'id'], unique=False)
+    op.create_index('ix_runs_words', 'runs', ['words'], unique=False, postgresql_using='gin')
+    op.create_table('run_webhooks',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
+    sa.Column('url', sa.Text(), nullable=False),
+    sa.Column('events', JSONB(), nullable=False),
+    sa.Column('pipelines', JSONB(), nullable=False),
+    sa.Column('secret', sa.LargeBinary(), nullable=False),
+    sa.Column('former_secret', sa.LargeBinary(), nullable=True),
+    sa.Column('former_until', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('made_by', sa.Text(), nullable=False),
+    sa.Column('made_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('enabled', sa.Boolean(), nullable=False),
+    sa.Column('problem', sa.Text(), nullable=True),
+    sa.Column('revision', sa.BigInteger(), nullable=False),
+    sa.PrimaryKeyConstraint('id', name='pk_run_webhooks')
+    )
+    op.create_index('ix_run_webhooks_organisation_id_id', 'run_webhooks', ['organisation_id', 'id'], unique=False)
+    op.create_table('run_messages',
+    sa.Column('id', sa.BigInteger(), nullable=False),
+    sa.Column('webhook_id', sa.BigInteger(), nullable=False),
+    sa.Column('message_id', sa.Text(), nullable=False),
+    sa.Column('event', sa.Text(), nullable=False),
+    sa.Column('run_id', sa.Text(), nullable=False),
+    sa.Column('body', sa.Text(), nullable=False),
+    sa.Column('made_at', sa.DateTime(timezone=True), nullable=False),
+    sa.Column('is_over', sa.Boolean(), nullable=False),
+    sa.Column('due_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('attempts', sa.Integer(), nullable=False),
+    sa.Column('delivered_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('status_code', sa.Integer(), nullable=True),
+    sa.Column('problem', sa.Text(), nullable=True),
+    sa.ForeignKeyConstraint(['webhook_id'], ['run_webhooks.id'], name='fk_run_messages_webhook_id', ondelete='CASCADE'),
+    sa.PrimaryKeyConstraint('id', name='pk_run_messages'),
+    sa.UniqueConstraint('webhook_id', 'message_id', name='uq_run_messages_webhook_id_message_id')
+    )
+    op.create_index('ix_run_messages_made_at', 'run_messages', ['made_at'], unique=False)
+    op.create_index('ix_run_messages_webhook_id_due_at', 'run_messages', ['webhook_id', 'due_at'], unique=False)
+    op.create_index('ix_run_messages_webhook_id_run_id', 'run_messages', ['webhook_id', 'run_id'], unique=False)
     op.create_table('schedule_activities',
     sa.Column('project_id', sa.Text(), nullable=False),
     sa.Column('schedule_id', sa.Text(), nullable=False),
@@ -967,6 +1045,7 @@ def upgrade() -> None:
     sa.Column('auto_start', sa.Boolean(), nullable=False),
     sa.Column('dry_run', sa.Boolean(), nullable=False),
     sa.Column('fingerprint', sa.Text(), nullable=True),
+    sa.Column('remembers', sa.Boolean(), nullable=True),
     sa.Column('link', sa.Text(), nullable=True),
     sa.Column('state', sa.Text(), nullable=False),
     sa.Column('state_since', sa.DateTime(timezone=True), nullable=False),
@@ -998,10 +1077,12 @@ def upgrade() -> None:
     sa.Column('fields', sa.Text(), nullable=True),
     sa.Column('report', sa.Text(), nullable=True),
     sa.Column('undo_state', sa.Text(), nullable=True),
+    sa.Column('undo_reason', sa.Text(), nullable=True),
     sa.Column('undo_by', sa.Text(), nullable=True),
     sa.Column('undo_requested_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('undo_finished_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('undo_attempts', sa.Integer(), nullable=True),
+    sa.Column('undo_lines', JSONB(none_as_null=True), nullable=True),
     sa.Column('undo_deleted', sa.BigInteger(), nullable=False),
     sa.Column('undo_restored', sa.BigInteger(), nullable=False),
     sa.Column('undo_left_alone', sa.BigInteger(), nullable=False),
@@ -1127,6 +1208,7 @@ def upgrade() -> None:
     op.create_index('ix_spreadsheet_values_import_id_status_id', 'spreadsheet_values', ['import_id', 'status', 'id'], unique=False)
     op.create_table('stac_collections',
     sa.Column('id', sa.Text(), nullable=False),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
     sa.Column('content', JSONB(), nullable=False),
     sa.PrimaryKeyConstraint('id', name='pk_stac_collections')
     )
@@ -1282,6 +1364,7 @@ def upgrade() -> None:
     sa.Column('source', sa.Text(), nullable=False),
     sa.Column('event_id', sa.Text(), nullable=False),
     sa.Column('account_id', sa.Text(), nullable=True),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
     sa.Column('type', sa.Text(), nullable=True),
     sa.Column('subject', sa.Text(), nullable=True),
     sa.Column('queue', sa.Text(), nullable=True),
@@ -1291,10 +1374,12 @@ def upgrade() -> None:
     sa.Column('by', sa.Text(), nullable=True),
     sa.Column('receipt', sa.Text(), nullable=True),
     sa.Column('kept', sa.Text(), nullable=True),
+    sa.Column('size', sa.BigInteger(), nullable=True),
     sa.PrimaryKeyConstraint('transfer_id', name='pk_transfers')
     )
     op.create_index('ix_transfers_account_id_at', 'transfers', ['account_id', 'at'], unique=False)
     op.create_index('ix_transfers_at', 'transfers', ['at'], unique=False)
+    op.create_index('ix_transfers_organisation_id_at', 'transfers', ['organisation_id', 'at'], unique=False)
     op.create_index('ix_transfers_queue_at', 'transfers', ['queue', 'at'], unique=False)
     op.create_index('ix_transfers_run', 'transfers', ['run'], unique=False)
     op.create_index('ix_transfers_status_at', 'transfers', ['status', 'at'], unique=False)
@@ -1413,6 +1498,7 @@ def upgrade() -> None:
     sa.Column('starts', sa.DateTime(timezone=True), nullable=False),
     sa.Column('ends', sa.DateTime(timezone=True), nullable=False),
     sa.Column('area', Box(), nullable=False),
+    sa.Column('organisation_id', sa.BigInteger(), nullable=True),
     sa.Column('content', JSONB(), nullable=False),
     sa.ForeignKeyConstraint(['collection'], ['stac_collections.id'], name='fk_stac_items_collection'),
     sa.PrimaryKeyConstraint('collection', 'id', name='pk_stac_items')

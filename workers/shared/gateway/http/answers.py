@@ -73,6 +73,7 @@ class Download(FileResponse):
 _LARGEST_BODY: Final = 1 << 20
 """Bytes of a request that is not an upload."""
 _PART: Final = re.compile(r"\{[a-z]+\}")
+_UNFRAMED: Final = "frame-ancestors 'none'"
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -83,7 +84,7 @@ _POLICY: Final = "; ".join(
         "connect-src 'self'",
         "form-action 'self'",
         "base-uri 'none'",
-        "frame-ancestors 'none'",
+        _UNFRAMED,
     )
 )
 SECURITY_HEADERS: Final[Mapping[str, str]] = {
@@ -97,6 +98,21 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "cache-control": "no-store",
 }
 """Of every answer that has no value of its own for one of them."""
+
+
+def framed_by(origins: Collection[str]) -> Mapping[str, str]:
+    """Headers of a page that pages of some sites, and no others, may show in a frame.
+
+    Args:
+        origins: The sites; they are checked, and hold nothing that ends a directive.
+    """
+    framed = f"frame-ancestors {' '.join(origins)}"
+    return {
+        "content-security-policy": _POLICY.replace(_UNFRAMED, framed),
+        "cross-origin-resource-policy": "cross-origin",
+        # It knows one site at most: the policy above takes its place.
+        "x-frame-options": "",
+    }
 
 
 class SecurityHeaders:
@@ -123,6 +139,8 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
+                if not headers["x-frame-options"]:
+                    del headers["x-frame-options"]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

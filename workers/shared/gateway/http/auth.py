@@ -1,24 +1,24 @@
 """Bearer tokens: JSON Web Tokens of your identity provider, or of a shared key."""
 
-import asyncio
 import base64
 import hmac
 import json
 import math
 import re
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx
 from joserfc import jws, jwt
-from joserfc.errors import ExpiredTokenError, JoseError, SecurityWarning
-from joserfc.jwk import Key, KeySet, OctKey
+from joserfc.errors import ExpiredTokenError, JoseError
+from joserfc.jwk import Key, OctKey
 
 from adapters.ports.access import PREFIX, USE_NOTED_EACH, ApiToken, hash_of
 from workers.shared.errors import SettingsError
+from workers.shared.gateway.http.keys import PublicKeys, decoded
 from workers.shared.services.identity import ROLES, Identity
 from workers.shared.settings.gateway import SHARED_KEY, TokenSettings
 
@@ -32,19 +32,11 @@ _MOST_ORGANISATIONS: Final = 1000
 _LARGEST_ID: Final = 2**53
 """Of an organisation: the largest number that every reader of JSON keeps."""
 _DIGITS: Final = 20
-_LARGEST_KEY_SET: Final = 1 << 20
-"""Bytes of an answer with public keys."""
-_FETCH_AGAIN_AFTER: Final = 30.0
-"""Seconds between two fetches of public keys, whatever key ids tokens name."""
-_TRY_AGAIN_AFTER: Final = 5.0
-"""The same after a fetch that failed."""
 _PROGRAM_TOKENS_LAST: Final = 5.0
 """Seconds after which a program's token is read again, so that a revoked one is refused."""
 _MOST_PROGRAM_TOKENS: Final = 1_000
 """Read and kept at once."""
 _DIGITS_ONLY: Final = re.compile(r"[1-9][0-9]{0,18}")
-_KEYS_LAST: Final = 3600.0
-"""Seconds after which public keys are fetched again, so that a revoked one is dropped."""
 
 
 class Unauthorised(Exception):
@@ -59,8 +51,15 @@ class Unauthorised(Exception):
         self.challenge = "Bearer" if missing else 'Bearer error="invalid_token"'
 
 
-class KeysUnavailable(Exception):
-    """The identity provider's public keys cannot be fetched."""
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a token that is good says."""
+
+    who: Identity
+    expires_at: float | None = None
+    """Seconds of the epoch; None: never."""
+    token_id: int | None = None
+    """Number of a program's token."""
 
 
 class ProgramTokens:
@@ -79,7 +78,7 @@ class ProgramTokens:
         self._read: dict[int, tuple[float, tuple[ApiToken, str] | None]] = {}
         self._noted: dict[int, float] = {}
 
-    async def identify(self, text: str) -> Identity:
+    async def verify(self, text: str) -> Verified:
         """Check a token and return what it may do.
 
         Raises:
@@ -92,6 +91,21 @@ class ProgramTokens:
         token, stored = found or (None, hash_of(""))
         if not hmac.compare_digest(hash_of(secret), stored) or token is None:
             raise Unauthorised("the token is not valid: nobody made it here")
+        return await self._checked(token)
+
+    async def still_valid(self, id: int) -> Verified:
+        """Check the token of a number, whose text was checked before.
+
+        Raises:
+            Unauthorised: It has expired or was revoked.
+            PortError: The database is not available.
+        """
+        found = await self._found(id)
+        if found is None:
+            raise Unauthorised("the token is not valid: nobody made it here")
+        return await self._checked(found[0])
+
+    async def _checked(self, token: ApiToken) -> Verified:
         if token.revoked_at is not None:
             raise Unauthorised("the token was revoked; get a new one")
         if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
@@ -100,14 +114,18 @@ class ProgramTokens:
             self._noted[token.id] = self._clock()
             await self._store.note_use(token.id)
         own, roles = token.organisation_id, frozenset(token.roles).intersection(ROLES)
-        return Identity(
-            f"{token.name} (token {token.id})",
+        # A renewed upload token acts as the one before it.
+        which = f"token {token.id}" if token.upload is None else f"upload {token.upload.session}"
+        who = Identity(
+            f"{token.name} ({which})",
             organisations=() if own is None else (own,),
             roles=roles if own is None else frozenset(),
             name=token.name,
             by="token",
             roles_in={} if own is None else {own: roles},
+            upload=token.upload,
         )
+        return Verified(who, token.expires_at and token.expires_at.timestamp(), token.id)
 
     async def _found(self, id: int) -> tuple[ApiToken, str] | None:
         at, found = self._read.get(id, (None, None))
@@ -116,15 +134,15 @@ class ProgramTokens:
         found = await self._store.find(id)
         if len(self._read) >= _MOST_PROGRAM_TOKENS:
             self._read.clear()
-        self._read[id] = (self._clock(), found)
+            self._noted.clear()
+        # What is not there may be made in the next moment.
+        if found is not None:
+            self._read[id] = (self._clock(), found)
         return found
 
 
 class Tokens:
-    """Verifies tokens and returns their owner.
-
-    Public keys are a copy of what the provider publishes; every gateway fetches its own.
-    """
+    """Verifies tokens and returns their owner."""
 
     def __init__(
         self,
@@ -146,14 +164,14 @@ class Tokens:
         self._programs = None if programs is None else ProgramTokens(programs)
         self._registry = jws.JWSRegistry(algorithms=[settings.algorithm])
         self._shared = OctKey.import_key(settings.key) if settings.key else None
-        self._transport = transport
-        self._clock = clock
-        self._public: Sequence[Key] = ()
-        self._fetched: float | None = None
-        self._not_before = clock()
-        self._fetching = asyncio.Lock()
+        url = settings.jwks_url
+        self._public = None if url is None else PublicKeys(url, transport, clock)
 
     async def identify(self, token: str) -> Identity:
+        """Check a token and return its owner, as `verify`."""
+        return (await self.verify(token)).who
+
+    async def verify(self, token: str) -> Verified:
         """Check a token and read it.
 
         Raises:
@@ -163,25 +181,34 @@ class Tokens:
         """
         _refuse_long(token)
         if self._programs is not None and token.startswith(PREFIX):
-            return await self._programs.identify(token)
-        if _header(token).get("alg") != self._settings.algorithm:
+            return await self._programs.verify(token)
+        header = header_of(token)
+        if header.get("alg") != self._settings.algorithm:
             raise Unauthorised(f"the token is not valid: it must be {self._settings.algorithm}")
         try:
-            key = self._shared or await self._public_key(token)
-            claims = self._read(token, key)
+            claims = decoded(token, await self._key(header.get("kid")), self._registry)
             self._expected().validate(claims)
         except ExpiredTokenError as error:
             raise Unauthorised("the token has expired; get a new one") from error
         # The library meets members of odd types with a TypeError.
         except (JoseError, ValueError, TypeError) as error:
             raise Unauthorised(f"the token is not valid: {error}") from error
-        return _identity(claims)
+        return Verified(_identity(claims), claims["exp"])
 
-    def _read(self, token: str, key: Key) -> dict[str, Any]:
-        with warnings.catch_warnings():
-            # Providers still sign with EdDSA; the library would have its new name, Ed25519.
-            warnings.simplefilter("ignore", SecurityWarning)
-            return jwt.decode(token, key, registry=self._registry).claims
+    async def still_valid(self, id: int) -> Verified:
+        """Check the token of a program again, as `ProgramTokens.still_valid`."""
+        if self._programs is None:
+            raise Unauthorised("the token is not valid: nobody made it here")
+        return await self._programs.still_valid(id)
+
+    async def _key(self, kid: object) -> Key:
+        if self._shared is not None:
+            return self._shared
+        assert self._public is not None
+        key = await self._public.key(kid)
+        if key is None:
+            raise Unauthorised("the token is signed with a key that its issuer does not publish")
+        return key
 
     def _expected(self) -> jwt.JWTClaimsRegistry:
         return jwt.JWTClaimsRegistry(
@@ -191,58 +218,6 @@ class Tokens:
             exp={"essential": True},
             sub={"essential": True},
         )
-
-    async def _public_key(self, token: str) -> Key:
-        kid = _header(token).get("kid")
-        key = self._known(kid)
-        if key is None or self._fetched is None or self._clock() - self._fetched > _KEYS_LAST:
-            await self._fetch()
-            key = self._known(kid)
-        if key is None:
-            raise Unauthorised("the token is signed with a key that its issuer does not publish")
-        return key
-
-    def _known(self, kid: Any) -> Key | None:
-        if kid is None and len(self._public) == 1:
-            return self._public[0]
-        return next((key for key in self._public if key.kid == kid), None)
-
-    async def _fetch(self) -> None:
-        """Fetch the public keys, unless that has just been tried."""
-        async with self._fetching:
-            if self._clock() < self._not_before:
-                if self._fetched is None:
-                    raise KeysUnavailable("the keys of the identity provider could not be fetched")
-                return
-            try:
-                published = await self._download()
-                keys = KeySet.import_key_set(cast("Any", published)).keys
-            except (httpx.HTTPError, JoseError, ValueError, KeyError, TypeError) as error:
-                self._not_before = self._clock() + _TRY_AGAIN_AFTER
-                if self._fetched is not None:
-                    # Keys of an hour ago are better than refusing every caller.
-                    return
-                raise KeysUnavailable(
-                    "the keys of the identity provider cannot be fetched"
-                ) from error
-            # A symmetric key that is published by mistake is not a secret.
-            self._public = [key for key in keys if key.key_type != "oct"]
-            self._fetched = self._clock()
-            self._not_before = self._fetched + _FETCH_AGAIN_AFTER
-
-    async def _download(self) -> object:
-        assert self._settings.jwks_url is not None
-        async with (
-            httpx.AsyncClient(transport=self._transport, timeout=5) as client,
-            client.stream("GET", self._settings.jwks_url) as answer,
-        ):
-            answer.raise_for_status()
-            body = bytearray()
-            async for block in answer.aiter_bytes():
-                body += block
-                if len(body) > _LARGEST_KEY_SET:
-                    raise ValueError("too many keys")
-        return httpx.Response(200, content=bytes(body)).json()
 
 
 def mint_token(
@@ -292,8 +267,12 @@ def _refuse_long(token: str) -> None:
         raise Unauthorised(f"the token is longer than {LONGEST_TOKEN} characters")
 
 
-def _header(token: str) -> Mapping[str, Any]:
-    """The unverified header of a token: its algorithm and key."""
+def header_of(token: str) -> Mapping[str, Any]:
+    """The unverified header of a token: its algorithm and key.
+
+    Raises:
+        Unauthorised: It has none.
+    """
     first = token.partition(".")[0]
     try:
         header: object = json.loads(base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)))

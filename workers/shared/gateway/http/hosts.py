@@ -111,7 +111,10 @@ def is_own_origin(origin: str, authority: str, public_url: str | None) -> bool:
         authority: `Host`, which is one of ours.
         public_url: Address of the gateway for its users.
     """
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
     if parts.scheme not in ("http", "https"):
         return False
     own = [authority, *([urlsplit(public_url).netloc] if public_url else [])]

@@ -19,13 +19,15 @@ from starlette.routing import Match
 from adapters.database.foreign import state_of
 from adapters.ports.errors import PortError
 from workers.shared.gateway.http.answers import SECURITY_HEADERS
-from workers.shared.gateway.http.auth import KeysUnavailable, Unauthorised
+from workers.shared.gateway.http.auth import Unauthorised
+from workers.shared.gateway.http.keys import KeysUnavailable
 from workers.shared.services.bodies import printable
 from workers.shared.services.errors import (
     Conflict,
     Forbidden,
     Gone,
     NotFound,
+    QuotaExceeded,
     Refused,
     ServiceError,
     ServiceUnavailable,
@@ -139,14 +141,18 @@ def _of_service(handler: ExceptionHandler, request: Request, error: ServiceError
 
 
 def _of_http(handler: ExceptionHandler, request: Request, error: HTTPException) -> Problem:
-    title = HTTPStatus(error.status_code).phrase
+    title, detail = HTTPStatus(error.status_code).phrase, error.detail
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["allow"] = ", ".join(_methods(request))
+        detail = f"this address does not take {request.method}; it takes {headers['allow']}"
+    elif error.status_code == HTTPStatus.NOT_FOUND and detail == title:
+        address = printable(request.url.path[:200])
+        detail = f"the gateway has no address {address}; /docs lists those of the API"
     return Problem(
         title,
         type_=_KINDS.get(error.status_code, title.lower().replace(" ", "-")),
-        detail=error.detail,
+        detail=detail,
         status=error.status_code,
         headers=headers,
     )
@@ -205,9 +211,11 @@ def _of_database(handler: ExceptionHandler, request: Request, error: DBAPIError)
 def _malformed(
     handler: ExceptionHandler, request: Request, error: RequestValidationError
 ) -> Problem:
+    found = error.errors()[:20]
     errors = [
         {"location": printable(".".join(map(str, each["loc"]))), "message": problem_text(each)}
-        for each in error.errors()[:20]
+        for each in found
+        if not _follows(each, found)
     ]
     return Problem(
         "Unprocessable request",
@@ -216,6 +224,13 @@ def _malformed(
         status=422,
         errors=errors,
     )
+
+
+def _follows(problem: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is too short only because its items are wrong."""
+    place = problem["loc"]
+    within = (each["loc"] for each in found if each is not problem)
+    return problem["type"] == "too_short" and any(each[: len(place)] == place for each in within)
 
 
 def _client_closed(handler: ExceptionHandler, request: Request, error: ClientDisconnect) -> Problem:
@@ -287,7 +302,7 @@ def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
         "description": description.detail[0].upper() + description.detail[1:],
         "content": {
             "application/problem+json": {
-                "schema": {"$ref": "#/components/schemas/Problem"},
+                "schema": {"$ref": f"#/components/schemas/{PROBLEM_SCHEMA['title']}"},
                 "example": {
                     "type": _TYPES.format(type=description.kind),
                     # Phrases of a status differ between versions of Python.
@@ -301,7 +316,8 @@ def _response(status: int, description: ProblemDescription) -> dict[str, Any]:
 
 
 PROBLEM_SCHEMA: Final[Mapping[str, Any]] = {
-    "title": "Problem",
+    # Records of what is wrong with a row have the shorter name.
+    "title": "ProblemDetails",
     "description": "Problem details (RFC 9457); what is open or wrong stands in further members",
     "type": "object",
     "required": ["type", "title", "status"],
@@ -312,3 +328,15 @@ PROBLEM_SCHEMA: Final[Mapping[str, Any]] = {
         "detail": {"type": "string", "description": "A sentence for people"},
     },
 }
+
+QUOTA_PROBLEMS: Final = problem_responses(
+    429,
+    further={
+        429: ProblemDescription(
+            QuotaExceeded.kind,
+            "a quota of the organisation is used up, or there are too many requests "
+            "(`too-many-requests`); Retry-After says when to ask",
+        )
+    },
+)
+"""Of operations that start runs of an organisation."""

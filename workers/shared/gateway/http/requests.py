@@ -17,8 +17,9 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from pydantic import AfterValidator
 from starlette.requests import Request
 
+from adapters.ports.access import PREFIX
 from workers.shared.gateway.http.auth import Tokens, Unauthorised
-from workers.shared.services.errors import Refused, TooLarge, TooManyRequests
+from workers.shared.services.errors import QuotaExceeded, Refused, TooLarge, TooManyRequests
 from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
@@ -123,12 +124,24 @@ def cursor_of(before: str | None) -> Cursor | None:
 PageLimit = Annotated[int, Query(ge=1, le=200, description="Items of a page")]
 PageCursor = Annotated[str | None, Query(max_length=300, description="`next` of a page")]
 
+COOKIE: Final = "docflow_session"
+"""Holds what finds the session of a person; neither scripts nor other sites can use it."""
 BEARER: Final = HTTPBearer(
     auto_error=False,
     bearerFormat="JWT",
     scheme_name="token",
     description="A JSON Web Token with the claims sub, organisations and roles, or an API token.",
 )
+
+
+def embedded_token(request: Request) -> str | None:
+    """The upload token with which an embedded importer asks for a page; None: something else asks.
+
+    What it is worth is not known yet.
+    """
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    is_ours = scheme.lower() == "bearer" and token.startswith(PREFIX)
+    return token if is_ours else None
 
 
 async def identify(
@@ -154,14 +167,16 @@ Who = Annotated[Identity, Depends(identify)]
 
 
 class RequestRates:
-    """Limits how often each caller asks one gateway.
+    """Limits how often each caller, and all of an organisation together, ask one gateway.
 
     Args:
         per_minute: Requests of a caller; 0: there is no limit.
+        of_organisation: Requests of those whose first organisation it is; 0: there is no limit.
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self._rate = RateLimitItemPerMinute(per_minute) if per_minute else None
+    def __init__(self, per_minute: int, of_organisation: int = 0) -> None:
+        self._rate = _per_minute(per_minute)
+        self._quota = _per_minute(of_organisation)
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def count(self, who: Identity) -> None:
@@ -169,14 +184,35 @@ class RequestRates:
 
         Raises:
             TooManyRequests: The caller has sent as many as they may.
+            QuotaExceeded: Their organisation has.
         """
-        if self._rate is None or await self._limiter.hit(self._rate, who.subject):
+        rate = self._rate
+        if rate is not None and (seconds := await self._refused(rate, who.subject)):
+            raise TooManyRequests(
+                f"you may send {rate.amount:,} requests a minute; wait and send this one again",
+                seconds,
+            )
+        quota = self._quota
+        if quota is None or who.is_operator or not who.organisations:
             return
-        window = await self._limiter.get_window_stats(self._rate, who.subject)
-        raise TooManyRequests(
-            f"you may send {self._rate.amount:,} requests a minute; wait and send this one again",
-            max(1, ceil(window.reset_time - time.time())),
-        )
+        organisation = who.organisations[0]
+        if seconds := await self._refused(quota, "organisation", str(organisation)):
+            raise QuotaExceeded(
+                f"organisation {organisation} may send {quota.amount:,} requests a minute "
+                "(DOCFLOW_QUOTA_REQUESTS); wait and send this one again",
+                seconds,
+            )
+
+    async def _refused(self, rate: RateLimitItemPerMinute, *key: str) -> int | None:
+        """Count for a key; seconds until it may ask again, if it may not now."""
+        if await self._limiter.hit(rate, *key):
+            return None
+        window = await self._limiter.get_window_stats(rate, *key)
+        return max(1, ceil(window.reset_time - time.time()))
+
+
+def _per_minute(most: int) -> RateLimitItemPerMinute | None:
+    return RateLimitItemPerMinute(most) if most else None
 
 
 def refuse_unknown_parameters(request: Request, route: APIRoute) -> None:
@@ -249,7 +285,7 @@ def csrf_valid(session: str, token: str | None) -> bool:
 
 
 def _mac(session: str, salt: str) -> str:
-    # The cookie is a signed token: only its owner and the gateway know it. A salt per page keeps
-    # compressed answers from giving it away.
+    # The cookie is random: only its owner knows it. A salt per page keeps compressed answers from
+    # giving it away.
     key = session.encode(errors="replace")
     return hmac.new(key, _CONTEXT + salt.encode(errors="replace"), hashlib.sha256).hexdigest()

@@ -57,12 +57,12 @@ class Upload:
             Refused: Its headers are malformed.
         """
         self.filename = ""
-        self.fields: dict[str, str] = {}
         self._limit = limit
         self._check_beginning = check_beginning
         self._refuse_length(request.headers.get("content-length", "0"))
         self._body = request.stream()
         self._form = _Form(_boundary(request.headers.get("content-type", "")))
+        self.fields = self._form.fields
         self._received = 0
         self._file_bytes = 0
 
@@ -79,7 +79,6 @@ class Upload:
         self.filename = _bare_name(self._form.filename)
         if not self.filename:
             raise Refused("the file has no name; choose a file")
-        self.fields = self._form.fields
 
     async def file(self) -> AsyncGenerator[bytes]:
         """The bytes of the file, as soon as their beginning is accepted.

@@ -8,7 +8,8 @@ from fastapi import FastAPI, Request, Response
 from starlette.routing import Match
 
 from workers.shared.gateway.http.requests import prefers_page
-from workers.shared.gateway.pages.renderer import gettext, is_fragment, negotiated, use_locale
+from workers.shared.gateway.pages.preferences import language_of
+from workers.shared.gateway.pages.renderer import gettext, is_fragment, use_locale
 from workers.shared.gateway.pages.site import Alert, Site
 from workers.shared.services.bodies import printable
 from workers.shared.services.errors import Forbidden, NotFound, ServiceError, ServiceUnavailable
@@ -35,13 +36,13 @@ class ErrorPages:
         """A page for a person; the problem itself where a program asks."""
         if not self._is_for_a_person(request):
             return problem
-        with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
+        with use_locale(language_of(request)):
             alert = _alert(request, problem.status_code)
             page = await self._site.report(request, alert, problem.status_code)
         for name in _KEPT:
             if name in problem.headers:
                 page.headers[name] = problem.headers[name]
-        page.headers["Vary"] = "Accept, Accept-Language"
+        page.headers["Vary"] = "Accept, Accept-Language, Cookie"
         return page
 
     def _is_for_a_person(self, request: Request) -> bool:

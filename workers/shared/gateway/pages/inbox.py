@@ -1,4 +1,4 @@
-"""Signing in and out, the page of the inbox, and addresses of all pages."""
+"""The page of the inbox, and addresses of all pages."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,104 +8,37 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from workers.shared.gateway.http.auth import Tokens, Unauthorised
-from workers.shared.gateway.http.hosts import is_own_origin
+from adapters.database.saved_views import SqlSavedViews
+from workers.shared.gateway.http.oidc import OidcProvider
+from workers.shared.gateway.http.sessions import Sessions
+from workers.shared.gateway.pages.preferences import preferences_of
 from workers.shared.gateway.pages.renderer import (
     N_,
     STATIC,
+    MenuEntry,
     Templates,
     counted,
     gettext,
     is_fragment,
     localised,
 )
+from workers.shared.gateway.pages.runs import beginnings, run_routes
+from workers.shared.gateway.pages.settings import settings_routes
+from workers.shared.gateway.pages.sign_in import sign_in_routes
 from workers.shared.gateway.pages.site import (
-    COOKIE,
     Alike,
     PageRoute,
     PipelinePages,
     SignInNeeded,
     Site,
     page_route,
-    read_form,
-    safe_redirect_path,
 )
-from workers.shared.services.errors import Forbidden
 from workers.shared.services.inbox import Inbox, InboxEntry
+from workers.shared.services.run_service import RunService
+from workers.shared.services.status_service import StatusService
 from workers.shared.settings.gateway import GatewaySettings
-
-_LONGEST: Final = 3800
-"""Characters of a token that fit into a cookie."""
-_START: Final = "/"
-
-
-class SessionPages:
-    """A token becomes a session."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    async def show(self, request: Request, next: str = _START) -> Response:
-        """The sign-in page."""
-        return self._form(request, safe_redirect_path(next, _START))
-
-    async def sign_in(self, request: Request) -> Response:
-        """Keep a token that is good in a cookie."""
-        # Another site must not be able to sign a person in as another user.
-        if not self._is_own(request):
-            raise Forbidden(gettext("sign in on this site's own page"))
-        form = await read_form(request)
-        token = form.text("token", 20_000)
-        target = safe_redirect_path(form.text("next", 2000), _START)
-        if len(token) > _LONGEST:
-            return self._form(
-                request, target, gettext("The token is too long for a browser's cookie.")
-            )
-        try:
-            visitor = await self._site.identify(token)
-        except Unauthorised as error:
-            return self._form(request, target, f"{localised(str(error))}.".capitalize())
-        if not visitor.who.may_read:
-            return self._form(
-                request, target, gettext("The token has none of the roles that docflow knows.")
-            )
-        answer = RedirectResponse(target, 303)
-        answer.set_cookie(
-            COOKIE,
-            token,
-            httponly=True,
-            samesite="strict",
-            secure=self._is_https(request),
-            path="/",
-        )
-        return answer
-
-    async def sign_out(self, request: Request) -> Response:
-        """Forget the session."""
-        visitor = await self._site.visitor(request)
-        await self._site.form(request, visitor)
-        answer = RedirectResponse("/sign-in", 303)
-        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-        return answer
-
-    def _is_own(self, request: Request) -> bool:
-        """Whether the form is ours, as the browser says; a program says nothing."""
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
-            return False
-        origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
-        return origin is None or is_own_origin(origin, host, self._site.settings.public_url)
-
-    def _is_https(self, request: Request) -> bool:
-        """Whether people use https; a proxy may terminate TLS."""
-        public = self._site.settings.public_url or ""
-        return public.startswith("https://") or request.url.scheme == "https"
-
-    def _form(self, request: Request, next: str, problem: str | None = None) -> Response:
-        status = 401 if problem else 200
-        return self._site.page(request, None, "sign_in.html", status, problem=problem, next=next)
 
 
 class ApiPage:
@@ -182,11 +115,18 @@ class InboxPage:
         With `mine` only those that the visitor has started.
         """
         visitor = await self._site.visitor(request)
-        entries = self._lines(await self._inbox.read(visitor.who, mine=mine))
+        who = preferences_of(request).narrowed(visitor.who)
+        entries = self._lines(await self._inbox.read(who, mine=mine))
         outages = await self._inbox.outages(visitor.who)
         template = "inbox_entries.html" if is_fragment(request) else "inbox.html"
         return self._site.page(
-            request, visitor, template, entries=entries, outages=outages, mine=mine
+            request,
+            visitor,
+            template,
+            entries=entries,
+            outages=outages,
+            mine=mine,
+            new=beginnings(self._pages, who),
         )
 
     def _lines(self, entries: Sequence[InboxEntry]) -> Sequence[Waiting]:
@@ -281,26 +221,37 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 def open_site(
-    pages: Mapping[str, PipelinePages], tokens: Tokens, settings: GatewaySettings
+    pages: Mapping[str, PipelinePages], sessions: Sessions, settings: GatewaySettings
 ) -> Site:
     """What all pages share.
 
     Args:
         pages: Those of each pipeline that has some, by name.
-        tokens: Who may see them.
+        sessions: Who is signed in.
         settings: Of the gateway.
     """
-    menu = [entry for each in pages.values() for entry in each.menu]
-    start = menu[0].address if menu else "/"
+    own = [entry for each in pages.values() for entry in each.menu]
+    start = own[0].address if own else "/"
+    menu = [
+        MenuEntry("/overview", N_("Overview"), key="o"),
+        MenuEntry("/", N_("Inbox"), key="i"),
+        MenuEntry("/runs", N_("Runs"), key="r"),
+        *own,
+        MenuEntry("/settings", N_("Settings"), key="s"),
+    ]
     folders = [each.templates for each in pages.values()]
     names = {name: value for each in pages.values() for name, value in each.names.items()}
-    return Site(tokens, settings, Templates(menu, folders, names), start)
+    return Site(sessions, settings, Templates(menu, folders, names), start)
 
 
 def pages_router(
     site: Site,
     pages: Mapping[str, PipelinePages],
     inbox: Inbox,
+    runs: RunService,
+    status: StatusService | None,
+    views: SqlSavedViews,
+    providers: Mapping[str, OidcProvider],
     *,
     namespace: str,
 ) -> APIRouter:
@@ -310,18 +261,22 @@ def pages_router(
         site: What they share.
         pages: Those of each pipeline that has some, by name.
         inbox: What waits for people.
+        runs: Of all pipelines.
+        status: Of the installation; None: only the document is wanted.
+        views: Of the list of runs, which people keep.
+        providers: That people sign in with, by name.
         namespace: Of Temporal, for links into its user interface.
     """
-    session = SessionPages(site)
     routes: list[PageRoute] = [
-        ("GET", "/sign-in", session.show),
-        ("POST", "/sign-in", session.sign_in),
-        ("POST", "/sign-out", session.sign_out),
+        *sign_in_routes(site, providers),
         ("GET", "/", InboxPage(site, inbox, namespace, pages).show),
         ("GET", "/docs", ApiPage(site).show),
+        *settings_routes(site),
     ]
+    # Any further path below /runs is the id of a run.
     for each in pages.values():
         routes += each.routes(site)
+    routes += run_routes(site, runs, status, pages, views)
     router = APIRouter(route_class=page_route(site), include_in_schema=False)
     for method, path, endpoint in routes:
         router.add_api_route(path, endpoint, methods=[method], response_model=None)

@@ -23,6 +23,7 @@ from babel import Locale
 from babel.dates import format_date, format_timedelta
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from babel.numbers import format_decimal
 from babel.units import format_unit
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
@@ -31,6 +32,7 @@ from markupsafe import Markup
 
 from workers.shared.gateway.http.requests import quality
 from workers.shared.services.identity import Identity
+from workers.shared.text import N_ as N_
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class MenuEntry:
     """Only for people who may write."""
     operators: bool = False
     """Only for operators."""
+    key: str = ""
+    """With `g` before it, it leads there."""
 
     def is_for(self, who: Identity) -> bool:
         """Whether a person sees it."""
@@ -133,11 +137,6 @@ def language() -> Language:
     return _CURRENT.get()
 
 
-def N_(message: str) -> str:
-    """Mark a message for the catalogues that `localised` translates where it is shown."""
-    return message
-
-
 def localised(text: str) -> str:
     """A text from a declaration in the language of the request; as it is where none has it."""
     # The catalogue's own header stands under the empty message.
@@ -152,6 +151,18 @@ def gettext(message: str, **values: object) -> str:
         values: Of its placeholders.
     """
     text = language().catalogue.gettext(message)
+    return text % values if values else text
+
+
+def pgettext(context: str, message: str, **values: object) -> str:
+    """A message whose words depend on what it is about, as the event of a race or of a queue.
+
+    Args:
+        context: What tells it from the same message elsewhere; translators see it.
+        message: As for `gettext`.
+        values: Of its placeholders.
+    """
+    text = language().catalogue.pgettext(context, message)
     return text % values if values else text
 
 
@@ -176,11 +187,21 @@ def template_names() -> Mapping[str, Any]:
         text = Markup(language().catalogue.gettext(message))  # noqa: S704 - literals of templates
         return text % values if values else text
 
+    def translate_of(context: str, message: str, **values: object) -> Markup:
+        text = Markup(language().catalogue.pgettext(context, message))  # noqa: S704
+        return text % values if values else text
+
     def count(one: str, many: str, count: int, **values: object) -> Markup:
         text = Markup(language().catalogue.ngettext(one, many, count))  # noqa: S704
         return text % {"count": number(count), **values}
 
-    return {"_": translate, "counted": count, "language": language}
+    return {
+        "_": translate,
+        "pgettext": translate_of,
+        "counted": count,
+        "language": language,
+        "languages": languages,
+    }
 
 
 _HERE: Final = Path(__file__).parent
@@ -193,6 +214,14 @@ _STEPS: Final = (
     (timedelta(minutes=1), "duration-minute"),
 )
 """With the units of CLDR."""
+_SIZES: Final = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+
+
+def size(count: int) -> str:
+    """A number of bytes in the largest unit of which it has one, as 1.5 MB."""
+    unit, name = next(((each, name) for each, name in _SIZES if count >= each), (1, "B"))
+    shown = format_decimal(count / unit, "#,##0.#", locale=language().locale)
+    return f"{shown}\N{NARROW NO-BREAK SPACE}{name}"
 
 
 def percent(score: float) -> str:
@@ -261,6 +290,7 @@ class Templates:
         self._environment.filters |= {
             "number": number,
             "percent": percent,
+            "size": size,
             "ago": ago,
             "stamp": stamp,
             "localised": localised,
@@ -276,13 +306,17 @@ class Templates:
         **context: Any,
     ) -> Response:
         """Render a template in the language of the request; no cache may store it."""
-        html = self._environment.get_template(template).render(context)
+        html = self.render(template, **context)
         own = {
             "Cache-Control": "no-store",
             "Content-Language": language().code,
-            "Vary": "Accept-Language",
+            "Vary": "Accept-Language, Cookie",
         }
         return HTMLResponse(html, status, own | dict(headers or {}))
+
+    def render(self, template: str, **context: Any) -> str:
+        """A template as text, for an answer that holds more than HTML."""
+        return self._environment.get_template(template).render(context)
 
 
 def _addresses() -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """What all pages share: who looks at them, forms that are really ours, refusals in words."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,15 +12,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from workers.shared.gateway.http.auth import KeysUnavailable, Tokens, Unauthorised
-from workers.shared.gateway.http.requests import csrf_token, csrf_valid
+from adapters.ports.errors import PortError
+from workers.shared.gateway.http.auth import Unauthorised
+from workers.shared.gateway.http.hosts import is_own_origin
+from workers.shared.gateway.http.requests import csrf_token, csrf_valid, embedded_token
+from workers.shared.gateway.http.sessions import Sessions
+from workers.shared.gateway.pages.preferences import language_of, preferences_of
 from workers.shared.gateway.pages.renderer import (
     MenuEntry,
     Templates,
     gettext,
     is_fragment,
     localised,
-    negotiated,
     use_locale,
 )
 from workers.shared.services.errors import (
@@ -28,10 +31,10 @@ from workers.shared.services.errors import (
     NotFound,
     Refused,
     ServiceError,
-    ServiceUnavailable,
     TooLarge,
 )
 from workers.shared.services.identity import Identity
+from workers.shared.services.run_service import RunDetails
 from workers.shared.settings.gateway import GatewaySettings
 
 _LARGEST: Final = 1_000_000
@@ -97,8 +100,6 @@ async def read_form(request: Request) -> Form:
 
 
 _WIRE_NAME: Final = re.compile(r"^[a-z]+[A-Z]\w*: ")
-COOKIE: Final = "docflow_session"
-"""Holds the token of the signed-in person; neither scripts nor other sites can use it."""
 
 
 class SignInNeeded(Exception):
@@ -111,7 +112,7 @@ class Visitor:
 
     who: Identity
     session: str
-    """Value of the session cookie."""
+    """Value of the session cookie, or the upload token of an embedded importer."""
 
     @property
     def csrf(self) -> str:
@@ -138,48 +139,35 @@ class Site:
     """The pages' way to tokens, settings and templates."""
 
     def __init__(
-        self, tokens: Tokens, settings: GatewaySettings, templates: Templates, start: str
+        self, sessions: Sessions, settings: GatewaySettings, templates: Templates, start: str
     ) -> None:
         """Build the context of the pages.
 
         Args:
-            tokens: Who may ask.
+            sessions: Who is signed in.
             settings: Of the gateway.
             templates: Of all pages.
             start: Path to continue at after signing in again for a form that was not taken.
         """
+        self.sessions = sessions
         self.settings = settings
         self.templates = templates
-        self._tokens = tokens
         self._start = start
-
-    async def identify(self, session: str) -> Visitor:
-        """Whose token this is.
-
-        Raises:
-            Unauthorised: It belongs to no known person.
-            ServiceUnavailable: It cannot be checked at the moment.
-        """
-        try:
-            return Visitor(await self._tokens.identify(session), session)
-        except KeysUnavailable as error:
-            raise ServiceUnavailable(
-                gettext("%(problem)s; try again in a moment", problem=error)
-            ) from error
 
     async def visitor(self, request: Request) -> Visitor:
         """Who asks for a page.
 
         Raises:
             SignInNeeded: There is no valid session.
+            PortError: The database is not available.
         """
-        session = request.cookies.get(COOKIE)
-        if not session:
-            raise SignInNeeded(gettext("sign in to see this page"))
         try:
-            return await self.identify(session)
+            found = await self.sessions.find(request)
         except Unauthorised as error:
-            raise SignInNeeded(str(error)) from error
+            if self.sessions.secret_of(request) is None:
+                raise SignInNeeded(gettext("sign in to see this page")) from error
+            raise SignInNeeded(gettext("the session has ended; sign in again")) from error
+        return Visitor(found.who, found.secret)
 
     async def form(self, request: Request, visitor: Visitor) -> Form:
         """The form that a page of ours sent.
@@ -191,13 +179,21 @@ class Site:
         self.check_csrf(visitor, form.text("csrf"))
         return form
 
+    def is_own_form(self, request: Request) -> bool:
+        """Whether a form is of this site, as the browser says; a program says nothing."""
+        if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+            return False
+        origin, host = request.headers.get("Origin"), request.headers.get("Host", "")
+        return origin is None or is_own_origin(origin, host, self.settings.public_url)
+
     def check_csrf(self, visitor: Visitor, token: str | None) -> None:
         """Refuse what no page of this session sent.
 
         Raises:
             Forbidden: The token is another session's, or none.
         """
-        if not csrf_valid(visitor.session, token):
+        # No other site can make a browser send the token of an embedded importer.
+        if visitor.who.upload is None and not csrf_valid(visitor.session, token):
             raise Forbidden(
                 gettext("this page is from before you signed in; load it again and repeat it")
             )
@@ -212,12 +208,17 @@ class Site:
         **context: Any,
     ) -> Response:
         """Render a template for a visitor."""
+        # After a form, its address shows no page.
+        back = _place(request) if request.method == "GET" else self._start
+        context = {"back": back, **context}
         return self.templates.answer(
             template,
             status,
             headers,
             **context,
+            page_frame="embedded.html" if visitor and visitor.who.upload else "base.html",
             here=request.url.path,
+            preferences=preferences_of(request),
             who=visitor.who if visitor else None,
             csrf=visitor.csrf if visitor else "",
         )
@@ -232,7 +233,7 @@ class Site:
             return self.in_place(request, alert, status)
         try:
             visitor = await self.visitor(request)
-        except (SignInNeeded, ServiceUnavailable):
+        except (SignInNeeded, PortError):
             visitor = None
         return self.page(request, visitor, "error.html", status, problem=alert)
 
@@ -246,8 +247,31 @@ class Site:
         headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
         return self.templates.answer("problem.html", status, headers, problem=alert)
 
+    def sign_in(self, request: Request, next: str, status: int = 200, **context: Any) -> Response:
+        """The sign-in page.
+
+        Args:
+            request: Of the visitor.
+            next: Path to continue at.
+            status: Of the answer.
+            **context: `problem`, and its `title` where it is not that nobody is signed in; `link`,
+                an address and what it is called; `by_token` where they tried a token.
+        """
+        unset = dict.fromkeys(("problem", "title", "link", "by_token"))
+        # The address of a provider's answer is good once.
+        given: dict[str, Any] = {**unset, "back": f"/sign-in?next={quote(next)}", **context}
+        providers = self.sessions.providers
+        return self.page(
+            request, None, "sign_in.html", status, next=next, providers=providers, **given
+        )
+
     def ask_to_sign_in(self, request: Request, reason: SignInNeeded) -> Response:
-        """To the sign-in page; an open page with unsaved choices is left as it is."""
+        """To the sign-in page; an open page with unsaved choices is left as it is.
+
+        An embedded importer gets a new token from the site around it, and repeats the request.
+        """
+        if embedded_token(request) is not None:
+            return Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})
         if is_fragment(request):
             alert = Alert(
                 gettext("You are signed out"),
@@ -259,11 +283,13 @@ class Site:
             )
             return self.in_place(request, alert, 401)
         if request.method != "GET":
-            return self.page(
-                request, None, "sign_in.html", 401, problem=f"{reason}", next=self._start
-            )
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"/sign-in?next={quote(target)}", 303)
+            return self.sign_in(request, self._start, 401, problem=sentence_of(str(reason)))
+        return RedirectResponse(f"/sign-in?next={quote(_place(request))}", 303)
+
+
+def _place(request: Request) -> str:
+    """Path and query of a page."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def page_route(site: Site) -> type[APIRoute]:
@@ -274,7 +300,7 @@ def page_route(site: Site) -> type[APIRoute]:
             handle = super().get_route_handler()
 
             async def answer(request: Request) -> Response:
-                with use_locale(negotiated(request.headers.get("Accept-Language", ""))):
+                with use_locale(language_of(request)):
                     try:
                         return await handle(request)
                     except SignInNeeded as reason:
@@ -292,13 +318,38 @@ def page_route(site: Site) -> type[APIRoute]:
 
 def sentence(error: ServiceError) -> str:
     """The message of an error as a sentence; names of fields are for programs."""
-    text = localised(_WIRE_NAME.sub("", str(error)))
+    return sentence_of(localised(_WIRE_NAME.sub("", str(error))))
+
+
+def sentence_of(text: str) -> str:
+    """A message as a sentence."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+_FIELD: Final = re.compile(r"^([a-z]+(?:_[a-z]+)*)(?:\.([a-z_]+))?: ")
+
+
+def field_problem(error: ServiceError | None, known: Collection[str]) -> Mapping[str, str]:
+    """The problem of the field that an error names first, as in `project_id: name the project`.
+
+    Args:
+        error: The refusal; None: there is none.
+        known: Fields that the form has; the error of another one has no place beside a field.
+    """
+    found = _FIELD.match(f"{error}")
+    for name in reversed(found.groups() if found else ()):
+        if found is not None and name in known:
+            text = localised(f"{error}"[found.end() :])
+            return {name: text[:1].upper() + text[1:]}
+    return {}
 
 
 def safe_redirect_path(address: str, otherwise: str) -> str:
     """An address of this site to continue at; another one could be a phishing site."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return otherwise
     is_own = not parts.scheme and not parts.netloc and address.startswith("/")
     if not is_own or address.startswith(("//", "/\\")) or not address.isprintable():
         return otherwise
@@ -317,6 +368,47 @@ class Alike:
     """Page of all that wait for it."""
     question: str
     """What all of them ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A line of a list of facts."""
+
+    name: str
+    """Marked for translation."""
+    value: str
+    address: str | None = None
+    """Where it leads; None: it is a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """What a pipeline adds to the page of one of its runs."""
+
+    template: str
+    """Its part of the page; it finds the context as `part`."""
+    context: Mapping[str, Any]
+    asks: bool = False
+    """It stands beside the reason, above the answers; else below what is known of every run."""
+
+
+def facts_part(
+    title: str, facts: Sequence[Fact], rows: Sequence[tuple[int, Sequence[str]]] = ()
+) -> Sequence[RunPart]:
+    """A list of facts as a part of the page of a run; none if no fact is known.
+
+    Args:
+        title: Its heading, marked for translation.
+        facts: Those with a value are shown.
+        rows: The first ones of a file, with their line numbers; the header comes first.
+    """
+    known = [each for each in facts if each.value]
+    context = {"title": title, "facts": known, "rows": rows}
+    return [RunPart("run_facts.html", context)] if known else []
+
+
+ShowRun = Callable[[Visitor, RunDetails, Form | None], Awaitable[Sequence[RunPart]]]
+"""What a pipeline shows of a run, to a person; with a form of theirs that was not taken."""
 
 
 def _none() -> Mapping[str, str]:
@@ -345,3 +437,13 @@ class PipelinePages:
     """Paths of forms that change nothing: the audit has no entry of them."""
     answer_at: str = ""
     """Part of a run's page where it is answered, as `#answer`."""
+    parts: ShowRun | None = None
+    """What it adds to the page that every run has; None: nothing."""
+    changes_of: Callable[[Form], Mapping[str, Any]] | None = None
+    """What a form of its parts changes of a message that is tried again; raises `Refused`."""
+    new: Sequence[MenuEntry] = ()
+    """Forms that start one of its runs."""
+    related: Sequence[MenuEntry] = ()
+    """Further pages, linked from the list of its runs."""
+    importer: str = ""
+    """Page with which an importer begins that is embedded in another site; empty: there is none."""

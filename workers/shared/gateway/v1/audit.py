@@ -25,7 +25,8 @@ class AuditPage(PlainRecord):
     next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
-def _audit_of(request: Request) -> SqlAudit:
+def audit_of(request: Request) -> SqlAudit:
+    """Return the audit of the gateway."""
     return cast("SqlAudit", request.app.state.audit)
 
 
@@ -36,7 +37,7 @@ router = APIRouter(
 
 @router.get("/audit")
 async def list_audit(
-    audit: Annotated[SqlAudit, Depends(_audit_of)],
+    audit: Annotated[SqlAudit, Depends(audit_of)],
     asks: Who,
     who: Annotated[str | None, Query(max_length=200, description="Who acted")] = None,
     action: Annotated[

@@ -1,7 +1,7 @@
 """Runs of all pipelines over HTTP."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,16 +16,31 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
+from adapters.database.access import SqlAudit
+from adapters.database.runs import RunsOverview
+from adapters.ports.access import Act
 from workers import catalogue
 from workers.shared.gateway.access import TheAct
 from workers.shared.gateway.http.answers import Download, event_stream
+from workers.shared.gateway.http.etags import TAGGED, IfMatch, etag, versions_of
 from workers.shared.gateway.http.problems import problem_responses
 from workers.shared.gateway.http.requests import Who, cursor_of
+from workers.shared.gateway.v1.audit import audit_of
 from workers.shared.register import recognise
+from workers.shared.services.errors import WrongState
+from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import gather_bounded
 from workers.shared.services.lists import Cursor
 from workers.shared.services.run_actions import AnswerRequest
-from workers.shared.services.run_service import MOST_ANSWERED, RunDetails, RunService
+from workers.shared.services.run_service import (
+    MOST_ANSWERED,
+    Answered,
+    RunDetails,
+    RunService,
+    Span,
+)
 from workers.shared.services.timeline import TimelineEntry
+from workers.shared.services.versions import version_of
 from workflows.shared.contracts import PlainRecord, served
 from workflows.shared.runs import RunChange, RunFilter, RunRecord
 
@@ -33,6 +48,11 @@ NO_NUL: Final = r"^[^\x00]*$"
 """No table can keep this character."""
 MOST: Final = 200
 """Runs of a page."""
+_TEXT: Final = (
+    "Words, each of which begins a word of the title, the project or the short form, in any order; "
+    "or a whole id or key, or the first 8 digits or more of a UUID or digest. Of the first 10,000 "
+    "runs that fit otherwise, any part of the title as well"
+)
 Verb = Literal["retry", "skip", "fail", "cancel"]
 
 
@@ -43,9 +63,20 @@ class RunPage(PlainRecord):
     next: Annotated[str | None, served("`cursor` of the next page; null on the last page", None)]
 
 
+class Awaited(PlainRecord):
+    """What a run needs from a person."""
+
+    what: Annotated[str, served("Its reason, or else the state that waits", "no such sheet")]
+    whom: Annotated[str, served("Subject of a person, or `operators` for any", "operators")]
+    since: Annotated[datetime | None, served("Since when", "2026-01-03T10:00:00Z")]
+
+
 class RunDetail(RunRecord):
     """One run."""
 
+    awaits: Annotated[Awaited | None, served("What it needs from a person, if it waits", None)] = (
+        None
+    )
     answers: Annotated[Sequence[str], served("Answers that it takes now", ["retry", "skip"])]
     has_report: Annotated[bool, served("There is a report of what was rejected", False)]
     temporal: Annotated[
@@ -98,6 +129,7 @@ class Selection(Body):
     project: str | None = Field(default=None, max_length=200)
     owner: str | None = Field(default=None, max_length=200)
     text: str | None = Field(default=None, max_length=200)
+    """As in the list of runs."""
     reason: str | None = Field(default=None, max_length=200)
     """A part of the reason for which they are parked, in upper or lower case."""
     ids: list[str] | None = Field(default=None, max_length=MOST_ANSWERED)
@@ -142,8 +174,9 @@ def _wanted(
     needs_attention: bool | None = None,
     owner: Annotated[str | None, Query(max_length=200)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
-    text: Annotated[str | None, Query(max_length=200, description="In the title, or an id")] = None,
+    text: Annotated[str | None, Query(max_length=200, description=_TEXT)] = None,
     since: Annotated[datetime | None, Query(description="Changed then or later")] = None,
+    until: Annotated[datetime | None, Query(description="Changed earlier")] = None,
 ) -> RunFilter:
     return RunFilter(
         limit=MOST,
@@ -155,6 +188,7 @@ def _wanted(
         project=project,
         text=text,
         since=since,
+        until=until,
     )
 
 
@@ -192,7 +226,11 @@ _REPORT: Final[dict[int | str, dict[str, Any]]] = {
     },
     **_ONE,
 }
-_STREAM_OF_ONE: Final[dict[int | str, dict[str, Any]]] = {**_EVENTS["responses"], **_ONE}
+_STREAM_OF_ONE: Final[dict[int | str, dict[str, Any]]] = {
+    **_EVENTS["responses"],
+    204: {"description": "Nothing more will happen: do not come back"},
+    **_ONE,
+}
 
 
 @router.get("/runs")
@@ -200,10 +238,14 @@ async def list_runs(
     service: TheService,
     who: Who,
     wanted: Wanted,
+    sort: Annotated[
+        Literal["-changed_at", "changed_at"], Query(description="The newest, or the oldest first")
+    ] = "-changed_at",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 50,
     cursor: Annotated[str | None, Query(max_length=300, description="`next` of a page")] = None,
 ) -> RunPage:
-    """List runs that the caller may see, the newest change first."""
+    """List runs that the caller may see, the newest change first or the oldest."""
+    wanted = replace(wanted, oldest_first=sort == "changed_at")
     behind = cursor_of(cursor)
     if behind is not None:
         wanted = replace(wanted, before=behind.at, behind=behind.id)
@@ -217,11 +259,16 @@ async def list_runs(
 
 @router.post("/runs/answers")
 async def answer_runs(
-    service: TheService, who: Who, act: TheAct, body: AnswerAllBody
+    service: TheService,
+    who: Who,
+    act: TheAct,
+    audit: Annotated[SqlAudit, Depends(audit_of)],
+    body: AnswerAllBody,
 ) -> AnsweredAll:
     """Give the same answer to all runs that need attention and fit.
 
-    With `dry_run`, which is the default, nothing is answered.
+    With `dry_run`, which is the default, nothing is answered. The audit has an entry of the request
+    and one of each run.
     """
     chosen = body.runs
     wanted = RunFilter(
@@ -244,31 +291,55 @@ async def answer_runs(
         failed=dict(done.failed),
         more=done.more,
     )
-    act.reason, act.after = body.reason, {"answer": body.answer, **answered.model_dump()}
+    act.after = {"answer": body.answer, **answered.model_dump()}
+    if not body.dry_run:
+        await note_answers(audit, act, body.answer, done)
     return answered
 
 
-@router.post("/runs/{id:path}/{answer}", responses=problem_responses(404, 409))
+async def note_answers(audit: SqlAudit, act: Act, answer: str, done: Answered) -> None:
+    """Add an entry about each of many runs: people look for what was done to it by its id."""
+
+    async def note(run: RunRecord) -> None:
+        refused = done.failed.get(run.id)
+        after = {"answer": answer, "refused": refused}
+        one = replace(act, id=None, object=run.id, before=_standing(run), after=after)
+        await audit.begin(one, 200 if refused is None else WrongState.status)
+
+    await gather_bounded(done.found, note)
+
+
+def note_answer(act: Act, run: RunRecord, answer: str, changes: Mapping[str, Any]) -> None:
+    """Let the entry of an answer say to which run it is, and where that stood."""
+    act.object, act.before = run.id, _standing(run)
+    if run.organisation_id is not None:
+        act.organisation_id = run.organisation_id
+    # A corrected input may hold secrets.
+    act.after = {"answer": answer, "changes": changes}
+
+
+@router.post("/runs/{id:path}/{answer}", responses={**problem_responses(404, 409, 412), **TAGGED})
 async def answer_run(
     service: TheService,
     who: Who,
     act: TheAct,
     id: str,
     answer: Verb,
+    response: Response,
     body: AnswerBody | None = None,
+    if_match: IfMatch = None,
 ) -> RunDetail:
     """Answer a run: `retry`, `skip`, `fail` or `cancel`; the run afterwards.
 
     The answer is applied when this returns. The run's own row may follow a moment later.
     """
     given = body or AnswerBody()
-    # A corrected input may hold secrets.
-    act.reason, act.after = given.reason, {"answer": answer, "changes": given.changes}
+    note_answer(act, await service.row(who, id), answer, given.changes)
     correction = None if given.input is None else json.dumps(given.input).encode()
     request = AnswerRequest(
         answer, reason=given.reason, correction=correction, changes=given.changes
     )
-    return _detail(await service.answer(who, id, request))
+    return _detail(await service.answer(who, id, request, versions_of(if_match)), response)
 
 
 @about.get("/runs/{id:path}/timeline", responses=_ONE)
@@ -280,6 +351,15 @@ async def get_run_timeline(service: TheService, who: Who, id: str) -> Timeline:
 @about.get("/runs/{id:path}/report", response_class=FileResponse, responses=_REPORT)
 async def get_run_report(service: TheService, who: Who, id: str) -> Response:
     """Fetch the spreadsheet of what was rejected."""
+    return await download_report(service, who, id)
+
+
+async def download_report(service: RunService, who: Identity, id: str) -> Response:
+    """The spreadsheet of what was rejected, as a download.
+
+    Raises:
+        NotFound: There is no such run that the person may see, or it has no report.
+    """
     with NamedTemporaryFile(dir=service.scratch, prefix="report-", delete=False) as file:
         path = Path(file.name)
     try:
@@ -295,10 +375,13 @@ async def get_run_report(service: TheService, who: Who, id: str) -> Response:
 async def watch_run(
     service: TheService, who: Who, id: str, request: Request, last_event_id: LastEventId = None
 ) -> Response:
-    """Send the run whenever it changes, as server-sent events."""
-    run = await service.row(who, id)
-    wanted = RunFilter(limit=MOST, id=run.id)
-    return _stream(await service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+    """Send the run as it is, and at each change until it has ended, as server-sent events.
+
+    If you send `Last-Event-ID`, the stream begins behind that event. 204: nothing more will come.
+    """
+    seen, stopping = _number(last_event_id), _stopping(request)
+    changes = await service.changes_of_one(who, id, seen, stopping)
+    return Response(status_code=204) if changes is None else _stream(changes)
 
 
 @router.get("/events", **_EVENTS)
@@ -317,25 +400,45 @@ async def watch_runs(
     return _stream(await service.changes(who, wanted, _number(last_event_id), _stopping(request)))
 
 
+@router.get("/overview")
+async def get_overview(
+    service: TheService,
+    who: Who,
+    span: Annotated[Span, Query(description="How much of the past")] = Span.DAY,
+) -> RunsOverview:
+    """Count the runs that have ended, by steps of time, and those that are open or wait."""
+    return await service.overview(who, span)
+
+
 router.include_router(about)
 
 
-@router.get("/runs/{id:path}", responses=_ONE)
-async def get_run(service: TheService, who: Who, id: str) -> RunDetail:
+@router.get("/runs/{id:path}", responses={**_ONE, **TAGGED})
+async def get_run(service: TheService, who: Who, id: str, response: Response) -> RunDetail:
     """Show one run, by its workflow id or a short form: key, task id, first digits of an id.
 
     A short form that may mean several runs is refused with their ids.
     """
-    return _detail(await service.get(who, id))
+    return _detail(await service.get(who, id), response)
 
 
-def _detail(found: RunDetails) -> RunDetail:
-    link = None if found.view is None else found.view.link
+def _standing(run: RunRecord) -> Mapping[str, Any]:
+    """Where a run stands, for the audit."""
+    return run.model_dump(mode="json", include={"state", "own_state", "reason"})
+
+
+def _detail(found: RunDetails, response: Response) -> RunDetail:
+    response.headers["etag"] = etag(version_of(found.run))
+    view, awaits = found.view, None
+    if view is not None and view.awaits is not None and found.run.needs_attention:
+        what = found.run.reason or found.run.own_state.lower().replace("_", " ")
+        awaits = Awaited(what=what, whom=view.awaits, since=view.since)
     return RunDetail(
         **dict(found.run),
+        awaits=awaits,
         answers=found.answers,
         has_report=found.has_report,
-        temporal=link,
+        temporal=view.link if view else None,
         details=dict(found.details),
     )
 

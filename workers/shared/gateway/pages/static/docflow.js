@@ -38,6 +38,9 @@
 
   document.addEventListener("htmx:after:swap", localiseTimes);
 
+  // In a frame of another site another script fetches pages, as no cookie says who asks.
+  const embedded = window.docflow;
+
   function announce(sentence) {
     const announcer = find("#announcer");
     if (announcer) announcer.textContent = sentence;
@@ -49,6 +52,7 @@
     const token = new URLSearchParams(location.hash.slice(1)).get("token");
     if (!field || !token) return;
     field.value = token;
+    field.closest("details")?.setAttribute("open", "");
     history.replaceState(null, "", location.pathname + location.search);
     find("#sign-in")?.focus();
   }
@@ -60,6 +64,8 @@
     find("p", notice).textContent = sentence;
     notice.hidden = false;
   }
+
+  document.addEventListener("docflow:away", () => away(words.refresh));
 
   document.addEventListener("htmx:error", (event) => {
     const context = event.detail.ctx;
@@ -104,8 +110,50 @@
 
   document.addEventListener("submit", (event) => event.target.removeAttribute("data-changed"));
 
+  // The main button says what it will do with the choices as they are now.
+  document.addEventListener("change", (event) => {
+    const button = find("#confirm[data-some]", event.target.form ?? undefined);
+    if (!button) return;
+    const out = [...event.target.form.querySelectorAll("select")].filter((each) => ["", "-"].includes(each.value));
+    button.textContent = out.length ? button.dataset.some.replace("#", out.length) : button.dataset.all;
+  });
+
   window.addEventListener("beforeunload", (event) => {
     if (unsaved()) event.preventDefault();
+  });
+
+  // A menu closes if the person goes on elsewhere.
+  function closeMenus(event) {
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (event.key === "Escape" || !menu.contains(event.target)) menu.open = false;
+    }
+  }
+
+  document.addEventListener("click", closeMenus);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenus(event);
+  });
+
+  // Single keys, unless the person has switched them off: then no link names one.
+  let before = "";
+
+  function lineBeside(step) {
+    const lines = [...document.querySelectorAll("main tbody th a")];
+    const at = lines.indexOf(document.activeElement);
+    return lines[at < 0 ? (step > 0 ? 0 : lines.length - 1) : at + step];
+  }
+
+  document.addEventListener("keydown", (event) => {
+    const search = find("#find-run[aria-keyshortcuts]");
+    const typing = event.target.closest("input, select, textarea, [contenteditable], [role=grid], dialog");
+    if (!search || typing || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const link = before === "g" ? find(`.bar a[aria-keyshortcuts="g ${CSS.escape(event.key)}"]`) : null;
+    before = event.key;
+    const goal = link ?? { "/": search, j: lineBeside(1), k: lineBeside(-1), "?": find('.bar a[href="/settings"]') }[event.key];
+    if (!goal) return;
+    event.preventDefault();
+    if (link || event.key === "?") goal.click();
+    else goal.focus();
   });
 
   // A suggestion fills the select beside it; without this script the button saves it at once.
@@ -209,7 +257,7 @@
     find("[tabindex]", problems)?.focus();
   }
 
-  function send(form) {
+  function send(form, again = false) {
     const button = find("button.main", form);
     const area = find("#sending", form);
     const bar = find("progress", area);
@@ -231,10 +279,14 @@
         announce(text.textContent);
       }
     });
-    request.addEventListener("load", () => {
+    request.addEventListener("load", async () => {
       const next = request.getResponseHeader("HX-Redirect");
-      if (next) location.assign(next);
-      else {
+      if (next && embedded) embedded.go(next);
+      else if (next) location.assign(next);
+      else if (request.status === 401 && embedded && !again) {
+        await embedded.renew();
+        send(form, true);
+      } else {
         end();
         refuse(form, request.responseText);
       }
@@ -245,6 +297,7 @@
     });
     request.open("POST", form.action);
     request.setRequestHeader("HX-Request", "true");
+    for (const [name, value] of Object.entries(embedded?.headers() ?? {})) request.setRequestHeader(name, value);
     request.send(new FormData(form));
     button.disabled = true;
     bar.value = 0;
@@ -297,6 +350,39 @@
     });
     window.addEventListener("pagehide", () => events.close());
   }
+
+  // A part of a page that needs more than this file says what, and gets it once: parts come and go.
+  const loaded = new Map();
+
+  function load(address, make) {
+    if (!loaded.has(address)) {
+      loaded.set(address, new Promise((resolve) => {
+        const element = make(address);
+        element.addEventListener("load", resolve);
+        document.head.append(element);
+      }));
+    }
+    return loaded.get(address);
+  }
+
+  async function loadParts() {
+    for (const part of document.querySelectorAll("[data-scripts]")) {
+      const style = part.dataset.style;
+      if (style) await load(style, (href) => Object.assign(document.createElement("link"), { rel: "stylesheet", href }));
+      for (const each of part.dataset.scripts.split(" ")) {
+        await load(each, (src) => Object.assign(document.createElement("script"), { src }));
+      }
+    }
+  }
+
+  document.addEventListener("htmx:after:swap", loadParts);
+
+  loadParts();
+  document.addEventListener("docflow:shown", () => {
+    loadParts();
+    localiseTimes();
+    watchUpload();
+  });
 
   localiseTimes();
   fillToken();
