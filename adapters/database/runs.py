@@ -365,6 +365,8 @@ def _conditions(wanted: RunFilter) -> Sequence[ColumnElement[bool]]:
         conditions.append(needs if wanted.needs_attention else ~needs)
     if wanted.owner is not None:
         conditions.append(runs.c.owner == wanted.owner)
+    if wanted.reason:
+        conditions.append(runs.c.reason.icontains(wanted.reason, autoescape=True))
     if wanted.text:
         conditions.append(or_(_begins_words(runs.c, wanted.text), _within(runs.c, wanted.text)))
     if wanted.id is not None:

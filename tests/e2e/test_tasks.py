@@ -121,9 +121,9 @@ async def unknown_header(hand: Hand) -> None:
 
 async def one_cause(hand: Hand) -> None:
     await parked(hand.site, hand.page, "tasks-cause")
-    await hand.link("Runs")
-    await hand.link("Needs attention")
-    await hand.page.get_by_label("Only if the reason contains").fill("column")
+    await hand.link("Overview")
+    causes = hand.page.get_by_role("region", name="Why runs need attention")
+    await hand.click(causes.get_by_role("link", name="column").first)
     await hand.button("See which runs")
     await hand.click(hand.page.locator("main form button").first)
     await hand.see("answered")

@@ -63,5 +63,8 @@ async def _answer_on_the_page(stack: Stack, uuid: str, button: str) -> None:
             page.split(f'name="{name}" value="')[1].split('"')[0] for name in ("csrf", "version")
         )
         form = {"csrf": csrf, "version": version, "do": button}
+        for wrong in ({"do": "all:0:confirm"}, {"do": "each:target", "value-0": "0:Zoe"}):
+            refused = await browser.post(f"/uploads/{uuid}/values", data={**form, **wrong})
+            assert refused.status_code == 422, refused.text
         taken = await browser.post(f"/uploads/{uuid}/values", data=form)
         assert taken.status_code == 303, taken.text

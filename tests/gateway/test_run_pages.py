@@ -67,21 +67,30 @@ async def test_a_list_continues_behind_its_last_run(stack: Stack) -> None:
         first = (await paul.get("/runs?mine=true")).text
         [older] = re.findall(r'rel="next" href="([^"]+)"', first)
         last = (await paul.get(unescape(older))).text
+        oldest = (await paul.get("/runs?mine=true&sort=changed_at")).text
     assert first.count('role="rowheader"') == 50 and ">50.csv<" in first
     assert last.count('role="rowheader"') == 1 and ">0.csv<" in last
     assert 'href="/runs?mine=true">Newest' in last
+    assert ">0.csv<" in oldest and ">50.csv<" not in oldest and 'rel="next"' in oldest
 
 
 async def test_one_answer_is_for_the_runs_of_its_preview(stack: Stack) -> None:
     project = f"P{uuid.uuid4().hex[:8]}"
     ids = [await parked(stack, project_id=project) for _ in range(2)]
     async with operator(stack) as olga, visitor(stack, "vera") as vera:
-        asked = {"project": project, "verb": "skip", "cause": "MISSING.csv"}
+        asked = {"project": project, "verb": "skip", "reason": "MISSING.csv"}
         preview = (await olga.get("/runs/answers", params=asked)).text
         assert "Leave out: 2 runs" in preview and "Nothing has been answered yet" in preview
         assert sorted(field(preview, "ids").split("\n")) == sorted(ids)
-        other = await olga.get("/runs/answers", params={**asked, "cause": "some other reason"})
+        other = await olga.get("/runs/answers", params={**asked, "reason": "some other reason"})
         assert "No run takes this answer" in other.text
+        listed = {"project": project, "state": "needs_attention"}
+        found = await olga.get("/runs", params={**listed, "reason": "missing.csv"})
+        assert found.text.count('role="rowheader"') == 2
+        found = await olga.get("/runs", params={**listed, "reason": "some other reason"})
+        assert "No run was found" in found.text
+        found = await olga.get("/api/v1/runs", params={"project": project, "reason": "missing.csv"})
+        assert sorted(each["id"] for each in found.json()["items"]) == sorted(ids)
         later = await parked(stack, project_id=project)
         form = {name: field(preview, name) for name in ("csrf", "verb", "ids")}
         for wrong in ({**form, "verb": "report"}, {**form, "csrf": "x"}):

@@ -263,7 +263,6 @@ class BatchPages:
             request,
             visitor,
             "batch_messages.html",
-            batch=found,
             key=key,
             address=_address(case, batch),
             messages=messages,

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from activities.spreadsheets.records import Page, ResultRow, RowCorrection, SpreadsheetRow
 from activities.spreadsheets.review_rules import (
     ChangeEffect,
@@ -38,7 +36,7 @@ from workers.spreadsheets.review_files import (
 )
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.statuses import LARGEST_PAGE
-from workers.spreadsheets.upload_form import Upload, problems_of
+from workers.spreadsheets.upload_form import Upload, refused_if_invalid
 from workflows.shared.cells import readable
 from workflows.spreadsheets.decisions import missing_fields
 from workflows.spreadsheets.edits import Edits
@@ -588,10 +586,8 @@ class SpreadsheetReviewService:
             raise _in_conflict(found, version)
         if not found.cells:
             return None
-        try:
+        with refused_if_invalid():
             operation = SetCells(cells=tuple(found.cells))
-        except ValidationError as error:
-            raise Refused(problems_of(error)) from None
         # What was compared is what has to be there still when the cells are set.
         expected = version if expected_version is None else expected_version
         return await self._changes.send(who, uuid, operation, expected)

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pydantic import ValidationError
 from temporalio.client import Client
 
 from activities.spreadsheets.records import (
@@ -34,7 +33,13 @@ from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
 from workers.spreadsheets.settings import SpreadsheetSettings
-from workers.spreadsheets.upload_form import Naming, NewContext, Upload, UploadFields, problems_of
+from workers.spreadsheets.upload_form import (
+    Naming,
+    NewContext,
+    Upload,
+    UploadFields,
+    refused_if_invalid,
+)
 from workers.spreadsheets.uploads import SpreadsheetUploads, Uploaded
 from workflows.shared.contracts import Contract
 from workflows.shared.errors import RuleViolation
@@ -451,10 +456,8 @@ class SpreadsheetService(SpreadsheetQueries):
 
 def _order(kind: type[Order], **fields: object) -> Order:
     """What a run is sent; what its contract does not allow is refused here."""
-    try:
+    with refused_if_invalid():
         return kind.model_validate(fields)
-    except ValidationError as error:
-        raise Refused(problems_of(error)) from None
 
 
 def _refuse_undo(row: SpreadsheetRow, now: datetime, within: int) -> None:

@@ -1,6 +1,7 @@
 """What an upload consists of: a file and its fields, wherever they come from."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from types import MappingProxyType
@@ -71,12 +72,23 @@ def check_beginning(head: bytes, filename: str) -> None:
         raise UnsupportedFile(str(error)) from error
 
 
-def problems_of(error: ValidationError) -> str:
-    """What is wrong with some input, in a sentence that repeats none of it."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[:5]
-    return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'body'}: {problem_text(each)}" for each in first
-    )
+@contextmanager
+def refused_if_invalid() -> Generator[None]:
+    """Read what people have sent.
+
+    Raises:
+        Refused: It does not fit its model; the sentence says what is wrong, and repeats none of it.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        raise Refused(
+            "; ".join(
+                f"{'.'.join(map(str, each['loc'])) or 'body'}: {problem_text(each)}"
+                for each in found
+            )
+        ) from None
 
 
 def _blank_is_absent(value: object) -> object:
@@ -227,13 +239,11 @@ def read_fields(fields: Mapping[str, str], naming: Naming = Naming.CAMEL) -> Upl
     Raises:
         Refused: One is missing, wrong or unknown; the message names it.
     """
-    try:
-        given: dict[str, object] = {k: v for k, v in fields.items() if not k.startswith(SCOPE)}
-        scope = {k.removeprefix(SCOPE): v for k, v in fields.items() if k.startswith(SCOPE) and v}
+    given: dict[str, object] = {k: v for k, v in fields.items() if not k.startswith(SCOPE)}
+    scope = {k.removeprefix(SCOPE): v for k, v in fields.items() if k.startswith(SCOPE) and v}
+    with refused_if_invalid():
         return UploadFields.model_validate(
             {**given, "scope": scope},
             by_alias=naming is Naming.CAMEL,
             by_name=True,
         )
-    except ValidationError as error:
-        raise Refused(problems_of(error)) from error

@@ -553,7 +553,6 @@ def part_of(
             type_titles=lambda: {
                 name: gettext("queue %(name)s", name=name) for name in service.queues
             },
-            command=_command,
             alike=_alike,
             answer_at="#answer",
             parts=_parts,
@@ -585,11 +584,6 @@ async def _parts(visitor: Visitor, found: RunDetails, form: Form | None) -> Sequ
         at = f"{_address(given['transfer_id'])}#receipt"
         facts.append(Fact(N_("Receipt"), given["receipt"]["sha256"], at))
     return facts_part(N_("Event"), facts)
-
-
-def _command(workflow_id: str) -> str:
-    """Of what has no page, as a gap in what is expected."""
-    return f"docflow show {workflow_id}"
 
 
 def _alike(queue: str, question: str) -> Alike:

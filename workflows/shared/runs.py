@@ -112,6 +112,8 @@ class RunFilter:
     attention_of: Collection[str] = ()
     """Workflow ids of runs that need attention although their rows do not say so."""
     owner: str | None = None
+    reason: str | None = None
+    """Only those whose reason holds this text, in upper or lower case."""
     text: str | None = None
     """Words in upper or lower case, each of which begins a word of the title, the project or the
     short form; or an id or key. Of the newest runs, any part of the title as well."""

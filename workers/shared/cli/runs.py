@@ -90,6 +90,10 @@ def list_runs(
     project: ProjectOption = None,
     owner: OwnerOption = None,
     text: TextOption = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only with this text in the reason of their state."),
+    ] = None,
     since: Annotated[
         datetime | None, typer.Option(help="Only what has changed then or later, in UTC.")
     ] = None,
@@ -111,7 +115,7 @@ def list_runs(
     Examples:
       docflow list --needs-attention --oldest-first
       docflow run list --state failed --since 2026-02-03
-      docflow list --pipeline batches
+      docflow list --pipeline batches --reason "no space left"
       docflow list --project P1 --type equipment -o json
     """
     wanted = {
@@ -121,6 +125,7 @@ def list_runs(
         "project": project,
         "owner": owner,
         "text": text,
+        "reason": reason,
         "since": None if since is None else f"{since.isoformat()}Z",
         "until": None if until is None else f"{until.isoformat()}Z",
         "needs_attention": needs_attention or None,

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import quote
 
 from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
@@ -158,7 +159,9 @@ class Inbox:
         with suppress(PortError):
             rows = await self.rows.of([each.workflow_id for each in entries])
         return [
-            replace(each, reason=row.reason, owner=row.owner) if row else each
+            replace(each, reason=row.reason, owner=row.owner, page=each.page or page_of(row.id))
+            if row
+            else each
             for each in entries
             for row in [rows.get(each.workflow_id)]
             if row is None or visible.shows(row.organisation_id)
@@ -171,6 +174,11 @@ class Inbox:
             TemporalUnavailable: Temporal does not answer.
         """
         return await open_outages(TemporalRuns(self.client, {})) if who.is_operator else ()
+
+
+def page_of(run: str) -> str:
+    """Path of the page of a run that has a row."""
+    return f"/runs/{quote(run, safe='/')}"
 
 
 def inbox_scope(who: Identity) -> str | None:

@@ -329,23 +329,22 @@ class RunService:
         wanted: RunFilter,
         request: AnswerRequest,
         *,
-        parked_for: str | None,
         dry_run: bool,
     ) -> Answered:
         """Give the same answer to all runs that need attention, of those that a filter finds.
 
         Args:
             who: The person.
-            wanted: Which runs.
+            wanted: Which runs; with a reason, those whose row says none are named as left out.
             request: The answer; its reason is kept with each run.
-            parked_for: Only runs whose reason holds this text, in upper or lower case.
             dry_run: Only say which.
 
         Raises:
             Forbidden: The person has no role.
             TemporalUnavailable: Temporal does not answer.
         """
-        limited = replace(wanted, needs_attention=True, limit=MOST_ANSWERED + 1)
+        parked_for = wanted.reason
+        limited = replace(wanted, needs_attention=True, reason=None, limit=MOST_ANSWERED + 1)
         rows = await self.list(who, limited)
         views = await self._runs.newest([each.answers_at for each in rows[:MOST_ANSWERED]])
         found: list[RunRecord] = []

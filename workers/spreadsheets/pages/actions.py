@@ -35,7 +35,7 @@ from workers.spreadsheets.pages.mapping import (
 from workers.spreadsheets.pages.review_panel import operation_words
 from workers.spreadsheets.runs import StillOpen
 from workers.spreadsheets.service import SpreadsheetService
-from workers.spreadsheets.upload_form import check_beginning
+from workers.spreadsheets.upload_form import check_beginning, refused_if_invalid
 from workflows.spreadsheets.mappings import CellDecision, Layout
 from workflows.spreadsheets.names import QUESTIONS
 from workflows.spreadsheets.reviews import Constant, Operation, Replace
@@ -552,7 +552,8 @@ def _of_all(form: Form) -> CellDecision | None:
     id, _, answer = rest.partition(":")
     if word != "all" or not is_id(id) or answer not in ("confirm", "create", "ignore"):
         return None
-    return CellDecision.model_validate({"id": int(id), answer: True, "for_all": True})
+    with refused_if_invalid():
+        return CellDecision.model_validate({"id": int(id), answer: True, "for_all": True})
 
 
 def _layout(form: Form, before: Layout) -> Layout:

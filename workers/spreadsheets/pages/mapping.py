@@ -28,6 +28,7 @@ from workers.shared.gateway.pages.site import Form
 from workers.shared.services.errors import Refused
 from workers.spreadsheets.pages.labels import COLUMN_STATUS
 from workers.spreadsheets.queries import FieldView
+from workers.spreadsheets.upload_form import refused_if_invalid
 from workflows.spreadsheets.fields import Entity
 from workflows.spreadsheets.mappings import (
     CellDecision,
@@ -512,4 +513,5 @@ def rule_of(form: Form) -> CellRule | None:
             rule |= {"target_id": int(chosen)}
         case _:
             return None
-    return CellRule.model_validate(rule)
+    with refused_if_invalid():
+        return CellRule.model_validate(rule)

@@ -25,7 +25,7 @@ from workers.shared.services.errors import Refused
 from workers.shared.services.identity import Identity
 from workers.spreadsheets.review_files import RowFilter
 from workers.spreadsheets.service import SpreadsheetService
-from workers.spreadsheets.upload_form import problems_of
+from workers.spreadsheets.upload_form import refused_if_invalid
 from workflows.spreadsheets.reviews import (
     OPERATION,
     CellValue,
@@ -169,15 +169,13 @@ class Corrected:
             Refused: A cell is too long.
         """
         found: list[Operation] = []
-        try:
-            if self.cells:
+        if self.cells:
+            with refused_if_invalid():
                 values = [
                     CellValue(row=row, column=column, value=text or None)
                     for (row, column), text in self.cells.items()
                 ]
                 found.append(SetCells(cells=tuple(values)))
-        except ValidationError as error:
-            raise Refused(problems_of(error)) from None
         if self.left_out:
             found.append(Exclude(rows=self.left_out))
         if self.taken_in:
@@ -246,47 +244,51 @@ def operation_of(form: Form) -> Operation:
     Raises:
         Refused: It is incomplete.
     """
-    given: dict[str, Any]
     try:
-        if carried := form.fields.get("operation"):
-            return OPERATION.validate_json(carried)
-        match kind := form.text("kind"):
-            case "REPLACE":
-                given = {
-                    "column": form.whole("column"),
-                    "find": form.fields.get("find", ""),
-                    "put": form.fields.get("put", ""),
-                    "whole": "whole" in form.fields,
-                    "case": "case" in form.fields,
-                }
-            case "CONSTANT":
-                what, _, name = form.text("into").partition(":")
-                given = {what: int(name) if what == "column" and name.isdecimal() else name}
-                given |= {
-                    "value": form.fields.get("value", ""),
-                    "blanks": "blanks" in form.fields,
-                }
-            case "SPLIT":
-                fields = (form.text("first"), form.text("second"))
-                given = {"column": form.whole("column"), "fields": fields}
-                given |= {"separator": _separator(form), "last": "last" in form.fields}
-            case "JOIN":
-                columns = (form.whole("column"), form.whole("other"))
-                given = {"columns": columns, "field": form.text("field")}
-                given |= {"separator": _separator(form)}
-            case "MOVE":
-                given = {"column": form.whole("column"), "field": form.text("field")}
-            case "CLEAR":
-                kind, given = "CONSTANT", {"column": form.whole("column"), "value": ""}
-            case "NOTATION":
-                given = {"column": form.whole("column"), "notation": form.text("notation")}
-            case _:
-                given = {}
-        return OPERATION.validate_python({"kind": kind, **given})
-    except ValidationError as error:
-        raise Refused(
-            gettext("the change is incomplete: %(problems)s", problems=problems_of(error))
-        ) from None
+        with refused_if_invalid():
+            return _described(form)
+    except Refused as error:
+        said = gettext("the change is incomplete: %(problems)s", problems=error)
+        raise Refused(said) from None
+
+
+def _described(form: Form) -> Operation:
+    if carried := form.fields.get("operation"):
+        return OPERATION.validate_json(carried)
+    given: dict[str, Any]
+    match kind := form.text("kind"):
+        case "REPLACE":
+            given = {
+                "column": form.whole("column"),
+                "find": form.fields.get("find", ""),
+                "put": form.fields.get("put", ""),
+                "whole": "whole" in form.fields,
+                "case": "case" in form.fields,
+            }
+        case "CONSTANT":
+            what, _, name = form.text("into").partition(":")
+            given = {what: int(name) if what == "column" and name.isdecimal() else name}
+            given |= {
+                "value": form.fields.get("value", ""),
+                "blanks": "blanks" in form.fields,
+            }
+        case "SPLIT":
+            fields = (form.text("first"), form.text("second"))
+            given = {"column": form.whole("column"), "fields": fields}
+            given |= {"separator": _separator(form), "last": "last" in form.fields}
+        case "JOIN":
+            columns = (form.whole("column"), form.whole("other"))
+            given = {"columns": columns, "field": form.text("field")}
+            given |= {"separator": _separator(form)}
+        case "MOVE":
+            given = {"column": form.whole("column"), "field": form.text("field")}
+        case "CLEAR":
+            kind, given = "CONSTANT", {"column": form.whole("column"), "value": ""}
+        case "NOTATION":
+            given = {"column": form.whole("column"), "notation": form.text("notation")}
+        case _:
+            given = {}
+    return OPERATION.validate_python({"kind": kind, **given})
 
 
 def _separator(form: Form) -> str:

@@ -1,12 +1,11 @@
 """The upload form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import ValidationError
 
 from adapters.files.tables.custom import installed_readers
 from adapters.ports.access import UploadGrant
@@ -21,7 +20,7 @@ from workers.shared.gateway.pages.site import Alert, Site, Visitor, sentence
 from workers.shared.services.errors import Forbidden, NotFound, Refused, ServiceError
 from workers.spreadsheets.http import ReportDownload, template_file
 from workers.spreadsheets.service import SpreadsheetService
-from workers.spreadsheets.upload_form import SCOPE, NewContext, check_beginning, problems_of
+from workers.spreadsheets.upload_form import SCOPE, NewContext, check_beginning, refused_if_invalid
 from workflows.shared.declared_types import ORGANISATION
 from workflows.spreadsheets.mappings import (
     TypeName,
@@ -50,6 +49,25 @@ class ContextGroup:
     """What the form sends, and what people read."""
 
 
+class _FormUpload(Upload):
+    """An upload by the form, whose fields may come after the file."""
+
+    def __init__(
+        self,
+        request: Request,
+        limit: int,
+        name_fields: Callable[[dict[str, str]], Awaitable[None]],
+    ) -> None:
+        super().__init__(request, limit, check_beginning)
+        self._name_fields = name_fields
+
+    async def finish(self) -> Mapping[str, str]:
+        """Read what follows the file; all fields, in the service's words."""
+        fields = dict(await super().finish())
+        await self._name_fields(fields)
+        return fields
+
+
 class UploadPages:
     """The upload form."""
 
@@ -76,11 +94,12 @@ class UploadPages:
         _, _, event = form.text("event").partition(":")
         given["event_id"], _, given["organisation_id"] = event.partition(":")
         try:
-            wanted = NewContext.model_validate(given)
+            with refused_if_invalid():
+                wanted = NewContext.model_validate(given)
             made = await self._service.make_context(visitor.who, wanted)
-        except ValidationError as error:
-            alert = Alert(gettext("The request is not valid"), problems_of(error))
-            return await self._page(request, visitor, 422, alert)
+        except Refused as error:
+            alert = Alert(error.title, sentence(error))
+            return await self._page(request, visitor, error.status, alert)
         chosen = f"{made.table}:{made.id}:{made.organisation_id}"
         types = await self._service.types()
         kind = next(it for it in types if it.context and it.context.table == made.table)
@@ -99,14 +118,14 @@ class UploadPages:
         visitor = await self._site.visitor(request)
         given: Mapping[str, str] = {}
         try:
-            upload = Upload(request, self._service.settings.upload_limit, check_beginning)
+            upload = _FormUpload(
+                request,
+                self._service.settings.upload_limit,
+                lambda fields: self._name_fields(visitor.who.upload, fields),
+            )
+            given = upload.fields
             await upload.open()
-            given = dict(upload.fields)
             self._site.check_csrf(visitor, upload.fields.pop("csrf", None))
-            if visitor.who.upload is None:
-                await self._name_context(upload.fields)
-            else:
-                upload.fields.update(_fields_of(visitor.who.upload))
             row = (await self._service.create(visitor.who, upload)).row
         except ServiceError as error:
             alert = Alert(error.title, sentence(error))
@@ -131,12 +150,18 @@ class UploadPages:
             if grant is None or each.name == grant.import_type
         ]
 
-    async def _name_context(self, fields: dict[str, str]) -> None:
-        """Split the form's choice of a context into its id and its organisation.
+    async def _name_fields(self, grant: UploadGrant | None, fields: dict[str, str]) -> None:
+        """Say in the service's words what the form says.
+
+        A context of the form is split into its id and its organisation; an upload token says the
+        rest itself.
 
         Raises:
-            Refused: It is none of this type's: an event has no members.
+            Refused: The context is none of this type's: an event has no members.
         """
+        if grant is not None:
+            fields.update(_fields_of(grant))
+            return
         table, _, rest = fields.pop("contextId", "").partition(":")
         wanted = fields.get("importType")
         spec = next((it.context for it in await self._service.types() if it.name == wanted), None)

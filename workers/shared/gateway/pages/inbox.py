@@ -83,8 +83,6 @@ class Waiting:
     """What it asks."""
     answer_at: str | None = None
     """Where it is answered."""
-    command: str | None = None
-    """What shows it and its answers, where no page does."""
 
 
 class InboxPage:
@@ -161,7 +159,6 @@ class InboxPage:
             address=shared.address,
             apart=False,
             file=None,
-            command=None,
             answer_at=shared.address,
         )
 
@@ -179,9 +176,6 @@ class InboxPage:
             apart=entry.page is None,
             file=entry.filename if entry.filename != entry.title else None,
             question=entry.reason,
-            command=pages.command(entry.workflow_id)
-            if pages and pages.command and entry.page is None
-            else None,
             answer_at=_answer_at(entry, pages),
         )
 

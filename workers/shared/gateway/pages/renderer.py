@@ -256,11 +256,6 @@ def stamp(then: datetime) -> str:
     return f"{format_date(moment, locale=language().locale)}, {moment:%H:%M} UTC"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """A count with its noun."""
-    return f"{number(count)} {one if count == 1 else many or one + 's'}"
-
-
 def is_fragment(request: Request) -> bool:
     """Whether a script asks for a part of a page."""
     return request.headers.get("HX-Request") == "true"
@@ -295,7 +290,7 @@ class Templates:
             "stamp": stamp,
             "localised": localised,
         }
-        shared: dict[str, Any] = {"plural": plural, "static": _addresses(), "menu": menu}
+        shared: dict[str, Any] = {"static": _addresses(), "menu": menu}
         self._environment.globals.update(shared | dict(template_names()) | dict(names))
 
     def answer(

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Final
-from urllib.parse import parse_qsl, quote, urlencode
+from typing import Annotated, Final, Literal
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from adapters.database.access import SqlAudit
-from adapters.database.runs import EndedRuns, RunsOverview
+from adapters.database.runs import EndedRuns, RunsOverview, WaitingRuns
 from adapters.database.saved_views import MOST_VIEWS, SqlSavedViews
 from workers import catalogue
 from workers.shared.gateway.access import TheAct
@@ -39,6 +39,7 @@ from workers.shared.services.errors import (
     WrongState,
 )
 from workers.shared.services.identity import Identity
+from workers.shared.services.inbox import page_of
 from workers.shared.services.lists import Cursor
 from workers.shared.services.run_actions import AnswerRequest
 from workers.shared.services.run_service import MOST_ANSWERED, RunService, Span
@@ -131,11 +132,14 @@ class Asked:
     kind: Text = ""
     state: Text = ""
     project: Text = ""
+    reason: Text = ""
     since: Day = None
     """They changed on this day or later, UTC."""
     until: Day = None
     """They changed on this day or earlier, UTC."""
     mine: bool = False
+    sort: Annotated[Literal["", "changed_at"], Query()] = ""
+    """`changed_at`: the oldest change comes first."""
 
     def given(self, **changes: str | bool) -> Mapping[str, str]:
         """What narrows the list, by the name of its field, with changes."""
@@ -161,6 +165,8 @@ class Asked:
             state=self.state or None,
             project=self.project.strip() or None,
             owner=who.subject if self.mine else None,
+            oldest_first=bool(self.sort),
+            reason=self.reason.strip() or None,
             text=self.text.strip() or None,
             since=self.since and datetime.combine(self.since, time(), UTC),
             until=self.until and datetime.combine(self.until + timedelta(days=1), time(), UTC),
@@ -236,7 +242,11 @@ class RunPages:
             numbers=_numbers(found),
             ended=_ended(found.ended),
             waiting=[
-                (each, each.reason or self._waits_for(each.pipeline, each.own_state) or "–")  # noqa: RUF001
+                (
+                    each,
+                    each.reason or self._waits_for(each.pipeline, each.own_state) or "–",  # noqa: RUF001
+                    _alike(each).address(),
+                )
                 for each in found.waiting
             ],
             plot=plot(found, span),
@@ -342,7 +352,6 @@ class RunPages:
         request: Request,
         asked: TheAsked,
         verb: Verb,
-        cause: Annotated[str, Query(max_length=_SHORT)] = "",
     ) -> Response:
         """Say which runs an answer would be for."""
         visitor = await self._site.visitor(request)
@@ -351,7 +360,6 @@ class RunPages:
             who,
             asked.filter(who, MOST_ANSWERED),
             AnswerRequest(verb),
-            parked_for=cause.strip() or None,
             dry_run=True,
         )
         return self._site.page(
@@ -361,7 +369,6 @@ class RunPages:
             verb=verb,
             verbs=VERBS,
             asked=asked,
-            cause=cause,
             runs=[self._listed(each) for each in done.found],
             left_out=done.left_out,
             more=done.more,
@@ -382,7 +389,6 @@ class RunPages:
             visitor.who,
             RunFilter(MOST_ANSWERED, ids=ids),
             answer,
-            parked_for=None,
             dry_run=False,
         )
         await note_answers(audit, act, answer.verb, done)
@@ -428,7 +434,7 @@ class RunPages:
             it=self._listed(found.run),
             run=found.run,
             version=version_of(found.run),
-            address=_address(found.run),
+            address=page_of(found.run.id),
             own_page=_own_page(found.run),
             parts=parts,
             answers=[each for each in VERBS if each in found.answers],
@@ -460,7 +466,7 @@ class RunPages:
             found = await self._service.answer(visitor.who, id, answer, [seen] if seen else None)
         except (Conflict, Refused, WrongState) as error:
             return await self._page(request, visitor, id, form, error)
-        return RedirectResponse(_address(found.run), 303)
+        return RedirectResponse(page_of(found.run.id), 303)
 
     async def report(
         self, request: Request, id: Annotated[str, Query(min_length=1, max_length=1_000)]
@@ -480,7 +486,7 @@ class RunPages:
             run,
             run.title or run.key,
             " · ".join(dict.fromkeys(kinds)),
-            own or _address(run),
+            own or page_of(run.id),
             own is not None,
             run.reason
             or (self._waits_for(run.pipeline, run.own_state) if run.needs_attention else None),
@@ -491,6 +497,13 @@ class RunPages:
         pages = self._pages.get(pipeline)
         title = pages and pages.state_titles.get(own_state)
         return localised(title) if title else None
+
+
+def _alike(waiting: WaitingRuns) -> Asked:
+    """The list of the runs that wait for one reason; without one, of those in their state."""
+    state = str(_S.NEEDS_ATTENTION) if waiting.reason else waiting.own_state
+    reason = (waiting.reason or "")[:_SHORT].strip()
+    return Asked(pipeline=waiting.pipeline, state=state, reason=reason)
 
 
 def beginnings(pages: Mapping[str, PipelinePages], who: Identity) -> Sequence[MenuEntry]:
@@ -510,11 +523,7 @@ def _own_page(run: RunRecord) -> str | None:
     """Address of a further page that its pipeline has of a run."""
     known = recognise(catalogue.run_groups(), run.id)
     page = None if known is None or known.kind.page is None else known.kind.page(known.key)
-    return None if page == _address(run) else page
-
-
-def _address(run: RunRecord) -> str:
-    return f"/runs/{quote(run.id, safe='/')}"
+    return None if page == page_of(run.id) else page
 
 
 def _answer_of(form: Form) -> AnswerRequest:

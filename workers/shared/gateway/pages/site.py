@@ -244,7 +244,9 @@ class Site:
         what is there, it is neither read out nor focused again.
         """
         alert = replace(alert, quiet=request.method == "GET")
-        headers = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
+        place = {"HX-Retarget": "#problem", "HX-Reswap": "innerMorph"}
+        # A page that takes a part of itself would find none in a notice.
+        headers = {**place, "HX-Reselect": ".message"}
         return self.templates.answer("problem.html", status, headers, problem=alert)
 
     def sign_in(self, request: Request, next: str, status: int = 200, **context: Any) -> Response:
@@ -429,8 +431,6 @@ class PipelinePages:
     """`DocumentType` of its runs to what the inbox calls it."""
     state_titles: Mapping[str, str] = field(default_factory=dict[str, str])
     """`State` of its runs to what the inbox calls it."""
-    command: Callable[[str], str] | None = None
-    """Workflow id of a run without a page to the command that shows it, for the inbox."""
     alike: Callable[[str, str], Alike] | None = None
     """`DocumentType` of a run and what it asks to what it shares with others; None: none does."""
     reading: Sequence[str] = ()

@@ -174,6 +174,9 @@ def _wanted(
     needs_attention: bool | None = None,
     owner: Annotated[str | None, Query(max_length=200)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
+    reason: Annotated[
+        str | None, Query(max_length=200, description="A part of why runs are in their state")
+    ] = None,
     text: Annotated[str | None, Query(max_length=200, description=_TEXT)] = None,
     since: Annotated[datetime | None, Query(description="Changed then or later")] = None,
     until: Annotated[datetime | None, Query(description="Changed earlier")] = None,
@@ -186,6 +189,7 @@ def _wanted(
         needs_attention=needs_attention,
         owner=owner,
         project=project,
+        reason=reason,
         text=text,
         since=since,
         until=until,
@@ -278,12 +282,11 @@ async def answer_runs(
         project=chosen.project,
         owner=chosen.owner,
         text=chosen.text,
+        reason=chosen.reason,
         ids=chosen.ids,
     )
     request = AnswerRequest(body.answer, reason=body.reason)
-    done = await service.answer_all(
-        who, wanted, request, parked_for=chosen.reason, dry_run=body.dry_run
-    )
+    done = await service.answer_all(who, wanted, request, dry_run=body.dry_run)
     answered = AnsweredAll(
         dry_run=body.dry_run,
         found=[each.id for each in done.found],
