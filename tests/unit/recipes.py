@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 TREE = (
     *("docflow", "adapters", "activities", "workflows", "workers", "stack", "emulators"),
     *("benchmarks", "samples", "deploy", "docs", "tests"),
-    *("pyproject.toml", "requirements.lock", "Makefile"),
+    *("pyproject.toml", "requirements.lock", "requirements-workers.lock", "Makefile"),
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
 )
 _BLOCK = re.compile(r"^```(diff|python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -285,6 +285,7 @@ BATCHES = Pipeline(
     kept_rows=_kept_rows,
     probes=_probes,
     worker_help="Work on batches and their documents, and maintain their schedules.",
+    libraries=("xberg", "pypdfium2", "docx", "olefile", "oxmsg"),
     # Most of them wait for AWS.
     activity_slots=16,
     activity_bytes=256 << 20,

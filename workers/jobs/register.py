@@ -222,6 +222,7 @@ JOBS = Pipeline(
     own_states=tuple(JobStatus),
     open_rows=_open_rows,
     worker_help="Work on jobs, their stages and tasks.",
+    libraries=("rasterio", "pyogrio"),
     # They plan, record and aggregate.
     activity_slots=16,
     activity_bytes=8 << 20,

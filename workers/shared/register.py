@@ -300,6 +300,8 @@ class Pipeline(RunGroup):
     """Objects whose methods are its activities, over common and own resources."""
     worker_help: str
     """Of `docflow worker NAME`: one sentence."""
+    libraries: Sequence[str] = ()
+    """Modules that its workers need, which the extra `docflow[NAME]` installs."""
     lanes: Sequence[Lane] = ()
     """Task queues beside its own; its workers serve all of them, or one that is named."""
     lanes_of_settings: Callable[[Mapping[str, str]], Sequence[Lane]] | None = None

@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.sixth.register import PARCELS
 from tests.support.cli import SETTINGS
 from tests.support.cli_fakes import FakeInstallation
+from workers import catalogue
 from workers.shared.errors import SettingsError
 from workers.shared.process import choose
 from workers.shared.register import Bridge
@@ -114,6 +116,17 @@ def test_what_is_not_there_is_refused_with_what_is(
     done = FakeInstallation().docflow(*arguments)
     assert (done.exit_code, started) == (2, [])
     assert says in done.stderr
+
+
+@pytest.mark.parametrize("name", ["parcels", "all"])
+def test_a_worker_without_the_libraries_of_an_extra_says_what_to_install(
+    name: str, started: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parcels = replace(PARCELS, enabled_by=None, libraries=("asyncio", "no_such_library"))
+    monkeypatch.setattr(catalogue, "PIPELINES", (parcels,))
+    done = FakeInstallation().docflow("worker", name)
+    assert (done.exit_code, started) == (2, [])
+    assert "install 'docflow[parcels]', or take the image of workers" in done.stderr
 
 
 def test_a_bridge_without_settings_does_not_start(started: list[Any]) -> None:

@@ -1,7 +1,8 @@
 """`docflow worker` and `docflow bridge`: the processes that do the work, from the catalogue."""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
@@ -111,9 +112,15 @@ def _unfit(
     *,
     with_bridge: bool,
 ) -> str | None:
-    """Why a pipeline, or all, has not what an option asks for; None: it has."""
+    """Why a pipeline, or all, has not what it needs or what an option asks for; None: it has."""
     from workers.shared.errors import SettingsError
 
+    if missing := _without_libraries(pipeline, environment):
+        extras = ",".join(missing)
+        return (
+            f"the libraries of {' and '.join(missing)} are not installed: install "
+            f"'docflow[{extras}]', or take the image of workers"
+        )
     if lane is not None and with_bridge:
         return f"{_HINT} and --with-bridge do not go together: a lane has no bridge"
     if with_bridge and pipeline is not None:
@@ -129,6 +136,21 @@ def _unfit(
         # The worker reports it with all other settings that are wrong.
         return None
     return None if lane in lanes else f"{_HINT}: {lane!r} is none of {', '.join(lanes)}"
+
+
+def _without_libraries(
+    pipeline: "Pipeline | None", environment: Mapping[str, str]
+) -> Sequence[str]:
+    """Those of the pipelines that a worker would work on whose extra is not installed."""
+    from workers import catalogue
+
+    enabled = (each for each in catalogue.PIPELINES if each.left_out(environment) is None)
+    worked_on = [pipeline] if pipeline else [*enabled]
+    return [
+        each.name
+        for each in worked_on
+        if any(find_spec(module) is None for module in each.libraries)
+    ]
 
 
 @bridge_app.command()
