@@ -10,17 +10,9 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from temporalio.client import Client
-
-from adapters.database.engine import open_database
-from adapters.database.records import SqlRejectedMessages
-from adapters.files.blobs import FolderBlobs
-from tests.support.gateway import build_app
-from workers.shared.resources import Resources
-from workflows.shared.notifications import NotificationPolicies
+from tests.support.gateway import unconnected_app
 
 COMMITTED: Final = Path(__file__).parents[1] / "docs" / "reference" / "openapi.json"
 PROBLEMS: Final = COMMITTED.with_name("problems.md")
@@ -29,18 +21,7 @@ Part = Mapping[str, Any]
 
 async def document() -> dict[str, Any]:
     """The document of a gateway that has declared no types; nothing is connected."""
-    with TemporaryDirectory() as folder:
-        database = open_database("postgresql://localhost/none")
-        resources = Resources(
-            database=database,
-            rejected=SqlRejectedMessages(database),
-            blobs=FolderBlobs(Path(folder)),
-            notices={},
-            policies=NotificationPolicies(),
-            scratch=Path(folder) / "scratch",
-        )
-        client = await Client.connect("localhost:1", lazy=True)
-        return build_app(client, resources)[0].openapi()
+    return (await unconnected_app()).openapi()
 
 
 def text_of(found: Part) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Page, expect
 
-from tests.e2e.test_pages_access import parked
+from tests.e2e.page_visits import parked
 from tests.e2e.test_pages_review import open_grid, to_review
 from tests.support.pages import ROOT, PagesSetup, running_pages
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.e2e.test_pages_access import parked
+from tests.e2e.page_visits import parked
 from tests.e2e.test_pages_review import open_grid, to_review
 from tests.support.pages import ROOT, PagesSetup, people
 

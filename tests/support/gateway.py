@@ -9,17 +9,21 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from sqlalchemy import insert
 from temporalio.client import Client
 
 from adapters.database.access import SqlApiTokens
 from adapters.database.engine import open_database
 from adapters.database.models.base import metadata
+from adapters.database.records import SqlRejectedMessages
 from adapters.database.runs import SqlRuns
+from adapters.files.blobs import FolderBlobs
 from stack.children import child, free_port
 from stack.embedded import DOCFLOW
 from tests.support.waiting import eventually
@@ -45,6 +49,7 @@ from workers.spreadsheets.register import SPREADSHEETS
 from workers.spreadsheets.resources import spreadsheet_resources
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.settings import SpreadsheetSettings
+from workflows.shared.notifications import NotificationPolicies
 
 _UPLOADED = re.compile("[0-9a-f]{32}")
 KEY = "a shared key for tests, 32 bytes or more"
@@ -226,6 +231,34 @@ def build_app(
         now=changes.get("now", _now),
     )
     return app, parts[SPREADSHEETS.name].service
+
+
+async def unconnected_app() -> FastAPI:
+    """A gateway of which nothing but its routes is wanted."""
+    with TemporaryDirectory() as folder:
+        database = open_database("postgresql://localhost/none")
+        resources = Resources(
+            database=database,
+            rejected=SqlRejectedMessages(database),
+            blobs=FolderBlobs(Path(folder)),
+            notices={},
+            policies=NotificationPolicies(),
+            scratch=Path(folder) / "scratch",
+        )
+        client = await Client.connect("localhost:1", lazy=True)
+        return build_app(client, resources)[0]
+
+
+async def page_routes() -> Sequence[tuple[str, str]]:
+    """Method and path of all that no document of an API describes, in the order of the routes."""
+    routers = [getattr(each, "original_router", each) for each in (await unconnected_app()).routes]
+    return [
+        (method, route.path)
+        for router in routers
+        for route in getattr(router, "routes", (router,))
+        if isinstance(route, APIRoute) and not route.include_in_schema
+        for method in route.methods
+    ]
 
 
 def _readiness(client: Client, resources: Resources) -> Readiness:

@@ -32,12 +32,18 @@ Scheme = Literal["light", "dark"]
 WINDOWS: Sequence[tuple[int, Scheme]] = (
     (1280, "light"),
     (1280, "dark"),
+    (400, "light"),
     # What is left of 1280 px at 200 % zoom.
     (640, "dark"),
-    (400, "light"),
 )
+_NARROW = 704
+"""Pixels of a window up to which pages have the layout of a phone."""
+_LOADS: Mapping[str, Sequence[int]] = {"en": (1280, 400), "de": (400, 1280)}
+"""Widths of the window by language, the first one while the page is loaded."""
 _OF_COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe whose outcome depends on colours."""
+_RULES: Mapping[Scheme, Sequence[str] | None] = {"light": None, "dark": _OF_COLOURS}
+"""By scheme, in the order of looks; None: all."""
 # Everything that axe tells of what is right would be worked out and sent here as well.
 _VIOLATIONS = """async rules => {
   const options = {resultTypes: ["violations"], ...(rules && {runOnly: rules})};
@@ -46,6 +52,25 @@ _VIOLATIONS = """async rules => {
 }"""
 
 
+WATCH = "acme-orders"
+_WATCHES = f"""
+watches:
+- name: {WATCH}
+  partner: acme
+  path: out/*.csv
+  account_id: TMS001
+expected:
+- name: acme-morning
+  queue: jobs
+  account_id: TMS001
+  deadline: 06:00
+"""
+_OVERFLOW = """() => {
+  const page = document.documentElement;
+  const wide = [...document.querySelectorAll(".card table")].map(each =>
+    each.closest(".scroll, .tabulator") ? 0 : each.offsetWidth - each.parentElement.clientWidth);
+  return Math.max(page.scrollWidth - page.clientWidth, ...wide);
+}"""
 MOST_SHIFT = 0.02
 """Cumulative layout shift; people see one above 0.1."""
 _SHIFT = """() => new Promise(done => {
@@ -219,7 +244,9 @@ async def running_pages(folder: Path) -> AsyncGenerator[PagesSetup]:
             "DOCFLOW_UPLOAD_LIMIT_MB": "50",
             "DOCFLOW_BRONZE_CONTAINER": "bronze",
             "DOCFLOW_WEBHOOK_LOCAL": "true",
+            "DOCFLOW_TRANSFERS_WATCHES": str(folder / "watches.yaml"),
         }
+        (folder / "watches.yaml").write_text(_WATCHES)
         for tier in ("bronze", "silver", "gold"):
             (folder / "blobs" / tier).mkdir(parents=True)
         async with open_database(settings["DATABASE_URL"]) as database:
@@ -273,52 +300,55 @@ async def violations(page: Page | Frame, rules: Sequence[str] | None = None) -> 
 async def faults(page: Page) -> Sequence[str]:
     """What keeps some people from using a page, one line each; afterwards its window is wide.
 
-    Of a width that axe has seen, another scheme can change the colours alone.
+    Of a layout that axe has seen, another scheme can change the colours alone.
     """
     found: list[str] = []
-    widths: set[int] = set()
+    layouts: set[bool] = set()
     for width, scheme in WINDOWS:
-        await page.set_viewport_size({"width": width, "height": 800})
-        await page.emulate_media(color_scheme=scheme)
-        wrong = [*await violations(page, _OF_COLOURS if width in widths else None)]
+        await _set_look(page, width, scheme)
+        layout = width <= _NARROW
+        wrong = [*await violations(page, _OF_COLOURS if layout in layouts else None)]
         if (wider := await overflow(page)) > 0:
             wrong.append(f"{wider} px wider than the window")
         found += [f"{width} px, {scheme}: {line}" for line in wrong]
-        widths.add(width)
-    await page.set_viewport_size({"width": 1280, "height": 800})
-    await page.emulate_media(color_scheme="light")
+        layouts.add(layout)
+    await _set_look(page, 1280, "light")
     return found
 
 
 async def faults_of_looks(page: Page) -> Sequence[str]:
-    """What is wrong with a page that is loaded anew in each language, width and scheme.
+    """What is wrong with a page in each language, width and scheme, one line each.
 
-    Of a language and width that axe has seen, another scheme can change the colours alone.
+    It is loaded once for each language, in windows of different widths. The other looks follow
+    without loading it, as only styles tell them apart; of a width that axe has seen, another scheme
+    can change the colours alone.
     """
     found: list[str] = []
-    for language, width in product(("en", "de"), (1280, 400)):
+    for language, widths in _LOADS.items():
         await page.set_extra_http_headers({"Accept-Language": language})
-        await page.set_viewport_size({"width": width, "height": 800})
-        for rules, scheme in ((None, "light"), (_OF_COLOURS, "dark")):
-            await page.emulate_media(color_scheme=scheme)
-            await page.reload(wait_until="networkidle")
+        await _set_look(page, widths[0], "light")
+        await page.reload()
+        if (shift := await page.evaluate(_SHIFT)) > MOST_SHIFT:
+            found.append(f"{language}, {widths[0]} px: the layout shifts by {shift:.3f}")
+        if (lang := await page.evaluate("document.documentElement.lang")) != language:
+            found.append(f"it is in {lang}, not {language}")
+        for width, (scheme, rules) in product(widths, _RULES.items()):
+            await _set_look(page, width, scheme)
             wrong = [*await violations(page, rules)]
             if (wider := await overflow(page)) > 0:
                 wrong.append(f"{wider} px wider than the window")
-            if (shift := await page.evaluate(_SHIFT)) > MOST_SHIFT:
-                wrong.append(f"the layout shifts by {shift:.3f}")
-            if (lang := await page.evaluate("document.documentElement.lang")) != language:
-                wrong.append(f"it is in {lang}")
             found += [f"{language}, {width} px, {scheme}: {line}" for line in wrong]
     await page.set_extra_http_headers({})
-    await page.set_viewport_size({"width": 1280, "height": 800})
-    await page.emulate_media(color_scheme="light")
+    await _set_look(page, 1280, "light")
     await page.reload()
     return found
 
 
+async def _set_look(page: Page, width: int, scheme: Scheme) -> None:
+    await page.set_viewport_size({"width": width, "height": 800})
+    await page.emulate_media(color_scheme=scheme)
+
+
 async def overflow(page: Page | Frame) -> int:
-    """Pixels by which a page is wider than its window."""
-    return await page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
+    """Pixels by which a page is wider than its window, or a table than what it stands in."""
+    return await page.evaluate(_OVERFLOW)

@@ -1,31 +1,20 @@
-"""The pages of batches in a real browser: for everybody, on a phone."""
+"""The pages of batches in a real browser, on a phone."""
 
 import pytest
 from playwright.async_api import expect
 
 from adapters.database.engine import open_database
 from tests.support.batches.shown import shown_batch
-from tests.support.pages import PagesSetup, faults
+from tests.support.pages import PagesSetup
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_pages_are_accessible_in_every_window_and_a_batch_is_answered(
-    site: PagesSetup,
-) -> None:
+async def test_a_parked_batch_is_answered_on_a_phone(site: PagesSetup) -> None:
     async with (
         open_database(site.settings["DATABASE_URL"]) as database,
         shown_batch(site.client, database, 901) as shown,
     ):
-        async with site.visit(start=shown.page) as page:
-            for path, heading in (
-                (shown.page, "Batch 1 of case 901"),
-                ("/batches/901", "Case 901"),
-                ("/batches", "Batches"),
-            ):
-                await page.goto(path)
-                await expect(page.get_by_role("heading", name=heading).first).to_be_visible()
-                assert await faults(page) == []
         async with site.visit(start="/", width=400, scripts=False) as page:
             # From the inbox to the batch, and answered without scripts.
             await page.get_by_role("link", name="Batch 1 of case 901").click()

@@ -1,4 +1,4 @@
-"""The pages of jobs in a real browser: live, for everybody, on a phone."""
+"""The pages of jobs in a real browser: live, without scripts, on a phone."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.support.jobs.receivers import receiver, with_status
-from tests.support.pages import PagesSetup, faults, overflow, violations
+from tests.support.pages import PagesSetup, overflow, violations
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -48,16 +48,6 @@ async def test_a_job_is_followed_live_and_its_webhook_sent_again(site: PagesSetu
             await page.get_by_role("button", name="Send again").click()
             await expect(page.get_by_role("heading", name="Webhooks")).to_be_visible()
     assert len(hook.requests) >= 1
-
-
-async def test_the_pages_are_accessible_in_every_window(site: PagesSetup) -> None:
-    job = await started(site, n=2, message="accessible")
-    async with site.visit(start=job) as page:
-        await expect(page.get_by_text("Completed").first).to_be_visible()
-        assert await faults(page) == []
-        await page.goto("/runs?pipeline=jobs")
-        await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
-        assert await faults(page) == []
 
 
 async def test_a_page_works_without_scripts(site: PagesSetup) -> None:

@@ -9,19 +9,11 @@ import pytest
 from temporalio.client import WorkflowFailureError
 
 from tests.gateway.transfers.conftest import TransferGateway
-from tests.support.transfers.events import ARRIVED, a_transfer
-from tests.support.transfers.places import pieces
-from tests.support.transfers.shown import is_parked, refused, shown_transfer
+from tests.support.transfers.events import a_transfer
+from tests.support.transfers.shown import is_parked, refused, shown_transfer, written_receipt
 from workflows.shared.contracts import BlobRef
 from workflows.transfers.events import TransferStatus
-from workflows.transfers.receipts import (
-    ReceiptFile,
-    ReceiptStep,
-    assemble_receipt,
-    canonical,
-    seal_step,
-)
-from workflows.transfers.runs import ActionDetails, receipt_blob, redrive_id
+from workflows.transfers.runs import ActionDetails, redrive_id
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -119,29 +111,9 @@ async def test_a_transfer_is_given_up_or_cancelled_by_its_page(
 async def test_a_receipt_is_shown_and_one_that_was_changed_is_named(
     transfers: TransferGateway,
 ) -> None:
-    id = uuid4().hex * 2
-    file = ReceiptFile(
-        name="<u>a</u>.csv",
-        place="sftp:acme/in/<u>a</u>.csv",
-        size=1234,
-        sha256_before="b" * 64,
-        sha256_after="a" * 64,
-        verdict="signed by <i>acme</i>",
-        guarantee="hash",
-    )
-    step = ReceiptStep(
-        transfer_id=id,
-        index=0,
-        action="ReadFile",
-        at=ARRIVED,
-        files=(file,) * 25,
-        previous="e" * 64,
-        sha256="",
-    )
-    content = canonical(assemble_receipt(id, "e" * 64, [seal_step(step)]))
-    blob = await transfers.resources.blobs.write(receipt_blob(id), pieces(content))
-    row = a_transfer(id, TransferStatus.FAILED, queue="jobs")
-    await transfers.store.record(row.model_copy(update={"receipt": blob, "reason": "infected"}))
+    row = await written_receipt(transfers.store, transfers.resources.blobs)
+    id, blob = row.transfer_id, row.receipt
+    assert blob is not None
     following = a_transfer(redrive_id(id, 1), TransferStatus.SUCCEEDED)
     await transfers.store.record(following)
     browser, _ = await transfers.browser()

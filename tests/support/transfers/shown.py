@@ -10,9 +10,20 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
+from activities.transfers.records import Transfer
 from activities.transfers.store import SqlTransferStore
 from adapters.database.engine import Database
-from tests.support.transfers.events import READ, SCAN, a_job, a_job_order, a_transfer, an_event
+from adapters.ports.blobs import Blobs
+from tests.support.transfers.events import (
+    ARRIVED,
+    READ,
+    SCAN,
+    a_job,
+    a_job_order,
+    a_transfer,
+    an_event,
+)
+from tests.support.transfers.places import pieces
 from tests.support.transfers.scripted import ScriptedTransfer
 from tests.support.waiting import eventually
 from workflows.shared import attributes
@@ -20,7 +31,14 @@ from workflows.shared.errors import PERMANENT
 from workflows.shared.run_notifications import NoticeDelivery
 from workflows.transfers.events import TransferStatus
 from workflows.transfers.file_job import FileJob
-from workflows.transfers.runs import FileJobInput, TransferView, file_job_id
+from workflows.transfers.receipts import (
+    ReceiptFile,
+    ReceiptStep,
+    assemble_receipt,
+    canonical,
+    seal_step,
+)
+from workflows.transfers.runs import FileJobInput, TransferView, file_job_id, receipt_blob
 
 NAME = "<b>Größe</b> #1 & 100%.csv"
 REASON = "store refuses '2026/<script>alert(1)</script>': it answered 403"
@@ -44,6 +62,35 @@ class ShownTransfer:
     def page(self) -> str:
         """Path of its page."""
         return f"/transfers/{self.order.transfer_id}"
+
+
+async def written_receipt(store: SqlTransferStore, blobs: Blobs) -> Transfer:
+    """Write the row of a transfer that failed, and its receipt, which names more files than a page
+    shows."""
+    id = uuid.uuid4().hex * 2
+    file = ReceiptFile(
+        name="<u>a</u>.csv",
+        place="sftp:acme/in/<u>a</u>.csv",
+        size=1234,
+        sha256_before="b" * 64,
+        sha256_after="a" * 64,
+        verdict="signed by <i>acme</i>",
+        guarantee="hash",
+    )
+    step = ReceiptStep(
+        transfer_id=id,
+        index=0,
+        action="ReadFile",
+        at=ARRIVED,
+        files=(file,) * 25,
+        previous="e" * 64,
+        sha256="",
+    )
+    content = canonical(assemble_receipt(id, "e" * 64, [seal_step(step)]))
+    blob = await blobs.write(receipt_blob(id), pieces(content))
+    row = a_transfer(id, TransferStatus.FAILED, queue="jobs", receipt=blob, reason="infected")
+    await store.record(row)
+    return row
 
 
 @asynccontextmanager

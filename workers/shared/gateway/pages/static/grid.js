@@ -5,12 +5,11 @@
 (() => {
   const WINDOW = 100; // rows of a request
   const MOST = 10_000; // cells of a change, and rows that are left out at once
-  const ROW = 34; // pixels
+  const ROW = 34; // pixels; the page keeps room for as many
   const LONG = 500; // characters from which on a cell is shown cut, and not edited here
 
   function start(root) {
     root.dataset.started = "";
-    root.hidden = false;
     const words = JSON.parse(root.dataset.words);
     const base = root.dataset.base;
     let state = JSON.parse(root.dataset.state);
