@@ -118,7 +118,7 @@ async def layout_of_columns(site: PagesSetup, page: Page) -> None:
     await columns(site, page)
     await page.get_by_text("Not read as it should be?").click()
     await page.get_by_text("Reassign", exact=True).first.click()
-    await page.get_by_text("Cancel the import").click()
+    await page.get_by_text("Cancel the upload").click()
 
 
 async def conflict(site: PagesSetup, page: Page) -> None:
@@ -151,12 +151,12 @@ async def done(site: PagesSetup, page: Page) -> None:
     await site.upload(page, path)
     await page.get_by_role("button", name="Confirm the columns").click()
     await expect(page.get_by_role("heading", name="All done")).to_be_visible()
-    await page.get_by_text("Undo this import").click()
+    await page.get_by_text("Undo this upload").click()
 
 
 async def ask_for_undo(page: Page) -> None:
     await page.goto(page.url)
-    await page.get_by_text("Undo this import").click()
+    await page.get_by_text("Undo this upload").click()
 
 
 async def undone(site: PagesSetup, page: Page) -> None:
@@ -184,7 +184,7 @@ async def processing(site: PagesSetup, page: Page) -> None:
 async def stuck(site: PagesSetup, page: Page) -> None:
     await show_as(site, page, step="process rows", reason="the blob store does not answer")
     await expect(page.get_by_text("Process the rows: this did not work")).to_be_visible()
-    await page.get_by_text("Cancel the import").click()
+    await page.get_by_text("Cancel the upload").click()
 
 
 async def purged(site: PagesSetup, page: Page) -> None:
@@ -201,7 +201,7 @@ async def undo_previewed(site: PagesSetup, page: Page) -> None:
 async def preview(site: PagesSetup, page: Page) -> None:
     """What it would do, where it is asked for."""
     await page.goto(page.url.removesuffix("/undo-preview"))
-    await page.get_by_text("Undo this import").click()
+    await page.get_by_text("Undo this upload").click()
     await expect(page.get_by_text("8 records would be deleted")).to_be_visible()
 
 

@@ -89,7 +89,7 @@ async def test_the_whole_way_from_the_upload_to_the_undo(site: PagesSetup) -> No
             "Category"
         )
         await page.goto(address)
-        await page.get_by_text("Undo this import").click()
+        await page.get_by_text("Undo this upload").click()
         await page.get_by_role("button", name="Yes, undo it").click()
         await expect(page.get_by_text("Undone", exact=True)).to_be_visible()
         undone = page.get_by_role("status").filter(has_text="Undone")
@@ -233,7 +233,7 @@ async def test_choices_for_a_step_that_is_over_are_named(site: PagesSetup) -> No
         ).to_be_visible()
         await ada.get_by_role("button", name="Save", exact=True).click()
         alert = ada.get_by_role("alert")
-        await expect(alert).to_contain_text("grace@example.org has continued this import")
+        await expect(alert).to_contain_text("grace@example.org has continued this upload")
         await expect(alert).to_contain_text("Startgruppe: event category name")
 
 
@@ -284,10 +284,10 @@ async def test_an_import_is_reassigned_and_cancelled(site: PagesSetup) -> None:
         await page.get_by_label("To whom").fill("grace@example.org")
         await page.get_by_role("button", name="Reassign").click()
         await expect(page.locator("#facts")).to_contain_text("grace@example.org, for")
-        await page.get_by_text("Cancel the import").click()
+        await page.get_by_text("Cancel the upload").click()
         await page.get_by_label("Reason").fill("the wrong file")
         await page.get_by_role("button", name="Yes, cancel it").click()
-        await expect(page.get_by_role("heading", name="The import was cancelled")).to_be_visible()
+        await expect(page.get_by_role("heading", name="The upload was cancelled")).to_be_visible()
         await expect(page.get_by_text("the wrong file")).to_be_visible()
         await expect(page.get_by_text("No row was written. Upload the file again")).to_be_visible()
 

@@ -39,7 +39,7 @@ async def test_an_import_from_upload_to_undo_is_german(site: PagesSetup) -> None
             # The script brings it, in answers that are parts of a page.
             await expect(page.get_by_role("heading", name="Fertig: 3 Zeilen")).to_be_visible()
             await assert_for_everybody(page)
-            await page.get_by_text("Diesen Import rückgängig machen").click()
+            await page.get_by_text("Diesen Upload rückgängig machen").click()
             await page.get_by_role("button", name="Ja, rückgängig machen").click()
             await expect(page.get_by_text("Rückgängig gemacht", exact=True)).to_be_visible()
             await page.goto(f"{page.url}/decisions")

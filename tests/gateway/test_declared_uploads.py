@@ -146,7 +146,7 @@ async def test_an_import_keeps_the_version_that_it_began_with(stack: Stack) -> N
             done = await until(ute, uuid, "COMPLETED")
             assert done["counts"]["error"] == errors, done
             page = (await ute.get(f"/uploads/{uuid}")).text
-            assert ("has changed since this import began" in page) is (uuid == before)
+            assert ("has changed since this upload began" in page) is (uuid == before)
             assert ("To use the newest version, upload" in page) is (uuid == before)
 
 

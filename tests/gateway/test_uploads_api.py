@@ -80,7 +80,7 @@ async def test_a_key_whose_import_was_terminated_is_free(stack: Stack) -> None:
         assert other.status_code == 201
         await sign_in(ina, token("ina"))
         page = (await ina.get(f"/uploads/{ids[0]}")).text
-        assert "The run of the import was terminated" in page and "Why it has ended" in page
+        assert "The run of the upload was terminated" in page and "Why it has ended" in page
 
 
 async def test_uploads_of_one_key_race(stack: Stack) -> None:

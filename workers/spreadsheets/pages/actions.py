@@ -73,7 +73,7 @@ class HandlingPages:
         visitor, form = await self._form(request)
         to = form.text("to", 200)
         if not to:
-            raise Refused(gettext("enter the person to reassign the import to"))
+            raise Refused(gettext("enter the person to reassign the upload to"))
         notify = form.text("notify", 320) or None
         order = self._service.reassign(visitor.who, uuid, to, notify)
         return await self._do(
@@ -484,7 +484,7 @@ class DecisionPages:
         if panel_of(row) != sent.panel:
             items = unsaved(sent.form, sent.panel, sent.choices)
             by = await self._latest(sent)
-            announcement = gettext("%(who)s has continued this import", who=by)
+            announcement = gettext("%(who)s has continued this upload", who=by)
             announcement += f". {sentence(error)}"
             if items:
                 announcement += " " + gettext("Of what you chose, this was not saved:")

@@ -519,7 +519,7 @@ class ImportPage:
         by = records.items[0].by if records.items else gettext("Another person")
         if panel != client.panel:
             return Notice(
-                gettext("%(who)s has continued this import", who=by),
+                gettext("%(who)s has continued this upload", who=by),
                 gettext(
                     "What you see here is no longer up to date. Your choices are still on this "
                     "page, but cannot be saved."
@@ -545,7 +545,7 @@ class ImportPage:
             )
         state = localised(labels.STATES[row.state].text)
         if panel == "done":
-            return gettext("The import has ended: %(state)s", state=state)
+            return gettext("The upload has ended: %(state)s", state=state)
         if panel == "review":
             return gettext("The rows wait for you.")
         if panel in _EDITED:
@@ -669,10 +669,10 @@ def _heading(row: SpreadsheetRow) -> str:
         case SpreadsheetState.COMPLETED:
             return counted("All done: %(count)s row", "All done: %(count)s rows", row.counts.done)
         case SpreadsheetState.FAILED:
-            return gettext("The import has failed")
+            return gettext("The upload has failed")
         case SpreadsheetState.CANCELLED:
-            return gettext("The import was cancelled")
+            return gettext("The upload was cancelled")
         case SpreadsheetState.TERMINATED:
-            return gettext("The run of the import was terminated")
+            return gettext("The run of the upload was terminated")
         case _:
             return gettext("docflow is reading the file")

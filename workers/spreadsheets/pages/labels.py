@@ -97,7 +97,7 @@ DECISIONS: Final[Mapping[str, str]] = {
 }
 
 _STEPS: Final[Mapping[str, str]] = {
-    "make the status row": N_("Prepare the import"),
+    "make the status row": N_("Prepare the upload"),
     "read the top of the file": N_("Read the top of the file"),
     "put the rows aside": N_("Read all rows of the file"),
     "collect values": N_("Collect the values"),
@@ -105,13 +105,13 @@ _STEPS: Final[Mapping[str, str]] = {
     "confirm the rows": N_("Confirm the rows"),
     "process rows": N_("Process the rows"),
     "write the error report": N_("Write the error report"),
-    "record the end": N_("Save how the import has ended"),
+    "record the end": N_("Save how the upload has ended"),
 }
 
 
 def step_title(step: str) -> str:
     """What a step is called; those without a title of their own save where the import stands."""
-    return localised(_STEPS.get(step, N_("Save where the import stands")))
+    return localised(_STEPS.get(step, N_("Save where the upload stands")))
 
 
 def speed(rows_per_second: float) -> str:

@@ -79,7 +79,7 @@ class UploadPages:
         """An empty form."""
         visitor = await self._site.visitor(request)
         if not visitor.who.may_write:
-            raise Forbidden(gettext("your token lets you look at imports, but not make one"))
+            raise Forbidden(gettext("your token lets you look at uploads, but not make one"))
         asked = request.query_params
         given = {"importType": asked.get("type", ""), "contextId": asked.get("context", "")}
         return await self._page(request, visitor, given=given if any(given.values()) else None)
