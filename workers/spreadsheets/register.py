@@ -125,7 +125,7 @@ _ANSWERS: Mapping[str, Any] = {"retry": Answer, "cancel": Answer}
 
 def _readers() -> Sequence[Readers]:
     from adapters.files.limits import LEGACY_MEMORY_BYTES
-    from workers.spreadsheets.service import EXPORTS_READ_AT_ONCE
+    from workers.spreadsheets.settings import EXPORTS_READ_AT_ONCE
 
     return (
         Readers(memory_bytes=LEGACY_MEMORY_BYTES, slots=("DOCFLOW_ACTIVITY_SLOTS",)),

@@ -34,7 +34,7 @@ from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
 from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
-from workers.spreadsheets.settings import SpreadsheetSettings
+from workers.spreadsheets.settings import EXPORTS_READ_AT_ONCE, SpreadsheetSettings
 from workers.spreadsheets.upload_form import Naming, NewContext, Upload, UploadFields, problems_of
 from workers.spreadsheets.uploads import SpreadsheetUploads, Uploaded
 from workflows.shared.contracts import Contract
@@ -65,9 +65,6 @@ from workflows.spreadsheets.runs import (
 )
 
 Order = TypeVar("Order", bound=Contract)
-EXPORTS_READ_AT_ONCE: Final = 2
-"""Corrected exports that a gateway reads side by side; the others wait. A person may have saved
-one as XLS or ODS, whose reader takes much memory."""
 _PEOPLE: Final = 50
 
 

@@ -29,7 +29,7 @@ from workers.shared.health import Health
 from workers.shared.health_server import serve_health
 from workers.shared.machine import MB, PROCESS_BYTES, slots_of
 from workers.shared.settings.common import WorkerSettings
-from workers.spreadsheets.service import EXPORTS_READ_AT_ONCE
+from workers.spreadsheets.settings import EXPORTS_READ_AT_ONCE
 
 ROOT = FOLDER.parents[1]
 OLDEST, NEWEST = "1.30", "1.37"
@@ -231,7 +231,7 @@ def test_a_kind_may_have_a_value_of_its_own(charts: Charts) -> None:
     ("values", "says"),
     [
         ({"settings": {"DATABASE_URL": "x"}}, "DATABASE_URL is a secret"),
-        ({"settings": {"DOCFLOW_NOTHING": "x"}}, "no process of the chart reads DOCFLOW_NOTHING"),
+        ({"settings": {"PGNOTHING": "x"}}, "no process of the chart reads PGNOTHING"),
         ({"settings": {"DOCFLOW_SCRATCH": "/x"}}, "or the chart sets it itself"),
         ({"settings": {"DOCFLOW_ACTIVITY_SLOTS": 3}}, "got number, want string"),
         ({"secrets": {"AWS_REGION": "x"}}, "AWS_REGION is not a secret"),
