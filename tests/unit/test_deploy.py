@@ -11,7 +11,6 @@ import pytest
 import typer.main
 
 from stack.temporal import dev_server_arguments
-from workers import catalogue
 from workers.shared.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -33,10 +32,9 @@ def _argument_lists() -> Iterator[tuple[str, tuple[str, ...]]]:
 ARGUMENTS = list(_argument_lists())
 
 
-def test_image_compose_and_kubernetes_start_docflow() -> None:
+def test_image_compose_and_systemd_start_docflow() -> None:
     started = {name for name, _ in ARGUMENTS}
-    files = {"Dockerfile", "compose.yaml", "worker.yaml", "gateway.yaml", "docflow-worker@.service"}
-    assert files <= started
+    assert {"Dockerfile", "compose.yaml", "docflow-worker@.service"} <= started
 
 
 @pytest.mark.parametrize(("file", "words"), ARGUMENTS, ids=lambda value: "".join(value))
@@ -65,10 +63,3 @@ def test_every_setting_is_one_that_docflow_reads() -> None:
     named = set(re.findall(r"^ {4,6}([A-Z_]+):", block + gateway, re.MULTILINE))
     assert len(named) >= 9
     assert {name for name in named if name not in read} == set()
-
-
-def test_every_pipeline_has_a_worker_in_kubernetes() -> None:
-    served = {
-        words[1] for name, words in ARGUMENTS if name.startswith("worker") and words[0] == "worker"
-    }
-    assert served == {pipeline.name for pipeline in catalogue.PIPELINES}

@@ -1,7 +1,7 @@
 """Pages, styles, scripts and recipes of all pipelines name none of them.
 
-Those of one pipeline are in its own package; `deploy/` has a file for each of them, see
-`test_deploy.py`.
+Those of one pipeline are in its own package; the chart in `deploy/` names each of them, see
+`chart/test_kinds.py`.
 """
 
 import re

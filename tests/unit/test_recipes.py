@@ -181,8 +181,8 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
     said = parcels.test(
         *("tests/unit/test_catalogue.py", "tests/unit/test_pipeline_names.py"),
         *("tests/unit/test_import_contracts.py", "tests/unit/test_contract_bounds.py"),
-        *("tests/replay/test_contracts.py", "tests/unit/test_deploy.py", "-rA"),
-        *("-k", "parcels or Parcel or alone or differs or no_two or kubernetes"),
+        *("tests/replay/test_contracts.py", "tests/unit/chart/test_kinds.py", "-rA"),
+        *("-k", "parcels or Parcel or alone or differs or no_two or in_the_chart or kinds_are"),
     )
     for case in (
         "test_what_a_register_names_is_there[parcels]",
@@ -191,7 +191,9 @@ def test_a_pipeline_is_added_by_following_the_recipe(parcels: Tree) -> None:
         "test_independence_is_asked_of_every_pipeline_alone",
         "test_no_contract_differs_from_the_lock",
         "test_the_largest_result_is_small[ParcelWeight]",
-        "test_every_pipeline_has_a_worker_in_kubernetes",
+        "test_every_pipeline_has_a_worker_in_the_chart",
+        "test_the_committed_kinds_are_those_of_the_code",
+        "test_a_kind_gets_every_variable_that_it_reads[worker-parcels]",
     ):
         assert case in said
     parcels.check("lint-imports", "--no-cache")

@@ -10,6 +10,7 @@ from workers.shared.register import (
     Context,
     Lane,
     Pipeline,
+    Readers,
     Resubmission,
     RunKind,
     scheduled,
@@ -214,6 +215,23 @@ def _case_title(case_id: int) -> str:
 
 _ANSWERS: Mapping[str, Any] = {"retry": BatchAnswer, "skip": BatchAnswer, "fail": BatchAnswer}
 
+
+def _readers() -> Sequence[Readers]:
+    from adapters.files.limits import MB, READER_MEMORY_BYTES
+    from adapters.files.texts.pool import READ_AT_ONCE
+
+    # Two processes are kept ready for each: one of docflow's own readers, one of a library.
+    kept = 2 * 128 * MB
+    return (
+        Readers(
+            memory_bytes=READER_MEMORY_BYTES,
+            at_once=READ_AT_ONCE,
+            kept_bytes=kept,
+            in_activity_bytes=True,
+        ),
+    )
+
+
 BATCHES = Pipeline(
     name=NAME,
     title="Batch",
@@ -289,6 +307,7 @@ BATCHES = Pipeline(
     # Most of them wait for AWS.
     activity_slots=16,
     activity_bytes=256 << 20,
+    readers=_readers,
     enabled_by="DOCFLOW_BATCH_TOPIC_ARN",
     bridges=(
         Bridge(

@@ -11,6 +11,7 @@ from workers.shared.register import (
     Bridge,
     Context,
     Pipeline,
+    Readers,
     Resubmission,
     RunKind,
     RunRow,
@@ -189,6 +190,15 @@ def _pattern() -> re.Pattern[str]:
 
 _ANSWERS: Mapping[str, Any] = {"retry": Retry, "skip": Answer, "fail": Answer, "cancel": Answer}
 
+
+def _readers() -> Sequence[Readers]:
+    from adapters.files.limits import LEGACY_MEMORY_BYTES
+
+    # Short steps read small documents.
+    slots = ("DOCFLOW_ACTIVITY_SLOTS", "DOCFLOW_LOCAL_SLOTS")
+    return (Readers(memory_bytes=LEGACY_MEMORY_BYTES, slots=slots),)
+
+
 IMPORTS = Pipeline(
     name="imports",
     title="Document import",
@@ -227,6 +237,7 @@ IMPORTS = Pipeline(
     tells_of_runs=True,
     open_rows=_open_rows,
     named_probes=_named_probes,
+    readers=_readers,
     kept_rows=_kept_rows,
     schedules_of_settings=_schedules,
     worker_help="Work on document imports.",

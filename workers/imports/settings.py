@@ -29,7 +29,7 @@ class QueueSettings(ServiceBusSettings):
     """The Service Bus queue that import messages come from."""
 
     title: ClassVar[str] = "Queue of imports"
-    used_by: ClassVar[str] = "bridges of imports, workers"
+    used_by: ClassVar[str] = "workers and bridges of imports, `docflow setup`"
     queue_setting: ClassVar[str] = "AZURE_SERVICE_BUS_QUEUE_NAME"
 
     queue_name: str = Field(
@@ -50,7 +50,7 @@ class RunSettings(Settings):
     """How import runs behave."""
 
     title: ClassVar[str] = "Import runs"
-    used_by: ClassVar[str] = "workers and bridges of imports"
+    used_by: ClassVar[str] = "workers and bridges of imports, gateway"
 
     small_document_bytes: Annotated[int, Whole(0, 100_000_000)] = Field(
         1_000_000,

@@ -11,6 +11,7 @@ from workers.shared.register import (
     Context,
     Lane,
     Pipeline,
+    Readers,
     Resubmission,
     RunKind,
     RunRow,
@@ -175,6 +176,21 @@ _ANSWERS: Mapping[str, Any] = {
     "cancel": Answer,
 }
 
+
+def _readers() -> Sequence[Readers]:
+    from adapters.files.limits import MB, VECTOR_MEMORY_BYTES
+
+    # A heavy task reads rasters or vector data, or computes: a process is kept ready for each.
+    return (
+        Readers(
+            memory_bytes=VECTOR_MEMORY_BYTES,
+            memory_setting=HEAVY_MEMORY,
+            slots=("DOCFLOW_JOBS_HEAVY_SLOTS",),
+            kept_bytes=3 * 128 * MB,
+        ),
+    )
+
+
 JOBS = Pipeline(
     name=NAME,
     title="Job",
@@ -226,6 +242,7 @@ JOBS = Pipeline(
     # They plan, record and aggregate.
     activity_slots=16,
     activity_bytes=8 << 20,
+    readers=_readers,
     enabled_by="DOCFLOW_BRONZE_CONTAINER",
     requirements="workers.jobs.setup:worker_requirements",
     gateway="workers.jobs.pages:open_part",

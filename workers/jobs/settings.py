@@ -59,7 +59,7 @@ class TierSettings(Settings):
     """Containers of spatial data, in the same storage account or folder as the documents."""
 
     title: ClassVar[str] = "Data of jobs"
-    used_by: ClassVar[str] = "workers and gateway of jobs"
+    used_by: ClassVar[str] = "workers and bridges of jobs, gateway, `docflow setup`"
 
     bronze: Annotated[str, AfterValidator(container_name)] = Field(
         "bronze",
@@ -141,7 +141,7 @@ class JobQueueSettings(ServiceBusSettings):
     """The Service Bus queue that messages of jobs come from."""
 
     title: ClassVar[str] = "Queue of jobs"
-    used_by: ClassVar[str] = "bridge of jobs, workers of jobs"
+    used_by: ClassVar[str] = "workers and bridges of jobs, `docflow setup`"
     queue_setting: ClassVar[str] = "DOCFLOW_JOBS_QUEUE"
 
     queue_name: str = Field("jobs", validation_alias="DOCFLOW_JOBS_QUEUE", description="the queue")

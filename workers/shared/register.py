@@ -204,6 +204,26 @@ class Lane:
     """Activities that all of its workers together begin in a second; None: no limit."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Readers:
+    """Processes in which a worker or the gateway reads files: a hostile one harms no other."""
+
+    memory_bytes: int
+    """Address space of one of them, at most."""
+    memory_setting: str | None = None
+    """Setting, in MB, that takes the place of it."""
+    at_once: int = 0
+    """How many there are, if no slots bound them."""
+    slots: Sequence[str] = ()
+    """Settings of slots, each of which may have one."""
+    kept_bytes: int = 0
+    """Memory of what is kept ready for each of them."""
+    in_activity_bytes: bool = False
+    """Whether `Pipeline.activity_bytes` counts them already."""
+    in_gateway: bool = False
+    """Whether they belong to the gateway, not to workers."""
+
+
 @dataclass(frozen=True)
 class MessagedDocument:
     """A document that a message has brought, whatever pipeline takes it."""
@@ -328,6 +348,8 @@ class Pipeline(RunGroup):
     """Memory of one of them, beyond that of the process: what `activity_slots` are bounded by."""
     local_slots: int = 16
     """Short steps at once."""
+    readers: Callable[[], Sequence[Readers]] = tuple
+    """Processes in which its files are read: what a container needs beyond `activity_bytes`."""
     workflow_slots: int = 100
     """Workflow tasks that each of its workers has at once, those that wait for a short step
     included. With fewer of them, more of those that wait take turns by their fairness keys."""

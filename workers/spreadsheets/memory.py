@@ -318,10 +318,15 @@ class SpreadsheetValueFiles:
     """Writes the values of an import into a spreadsheet, and takes their meanings from one."""
 
     def __init__(
-        self, answers: Answers, store: SqlSpreadsheetStore, types: SheetTypes, scratch: Path
+        self,
+        answers: Answers,
+        store: SqlSpreadsheetStore,
+        types: SheetTypes,
+        scratch: Path,
+        reading: asyncio.Semaphore,
     ) -> None:
         self._answers, self._store, self._types = answers, store, types
-        self._scratch = scratch
+        self._scratch, self._reading = scratch, reading
 
     async def export(self, who: Identity, uuid: str, *, only_open: bool = False) -> ReportFile:
         """The values with their meanings, to be filled in and sent back.
@@ -367,7 +372,8 @@ class SpreadsheetValueFiles:
                 async for piece in upload.file():
                     file.write(piece)
             await upload.finish()
-            lines = await asyncio.to_thread(_read, path, upload.filename)
+            async with self._reading:
+                lines = await asyncio.to_thread(_read, path, upload.filename)
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
         decisions = await self._decisions(row, lines)

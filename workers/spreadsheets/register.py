@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from workers.shared.register import Context, Pipeline, RunKind, RunRow, scheduled
+from workers.shared.register import Context, Pipeline, Readers, RunKind, RunRow, scheduled
 from workflows.shared.dependencies import WAITING, Dependency
 from workflows.spreadsheets.mappings import SpreadsheetState
 from workflows.spreadsheets.runs import (
@@ -122,6 +122,17 @@ def _page(uuid: str) -> str:
 
 _ANSWERS: Mapping[str, Any] = {"retry": Answer, "cancel": Answer}
 
+
+def _readers() -> Sequence[Readers]:
+    from adapters.files.limits import LEGACY_MEMORY_BYTES
+    from workers.spreadsheets.settings import EXPORTS_READ_AT_ONCE
+
+    return (
+        Readers(memory_bytes=LEGACY_MEMORY_BYTES, slots=("DOCFLOW_ACTIVITY_SLOTS",)),
+        Readers(memory_bytes=LEGACY_MEMORY_BYTES, at_once=EXPORTS_READ_AT_ONCE, in_gateway=True),
+    )
+
+
 SPREADSHEETS = Pipeline(
     name=NAME,
     title="Spreadsheet",
@@ -172,6 +183,7 @@ SPREADSHEETS = Pipeline(
     own_states=tuple(SpreadsheetState),
     rejected_rows=("error",),
     open_rows=_open_rows,
+    readers=_readers,
     worker_help="Work on spreadsheet imports, and maintain their schedules.",
     # Most of them wait for a person for days: they need no place in memory.
     cached_runs=50,

@@ -280,9 +280,11 @@ class SpreadsheetReviewService:
         runs: SpreadsheetRuns,
         choices: Choices,
         scratch: Path,
+        reading: asyncio.Semaphore,
     ) -> None:
         self._queries, self._views, self._runs = queries, views, runs
         self._reviews, self._choices, self._scratch = store.reviews, choices, scratch
+        self._reading = reading
         self._rows = ReviewRows(store.reviews, views.reviews)
         self._changes = ReviewChanges(queries, store.reviews, views, runs, choices)
         self.explained = self._changes.explained
@@ -571,15 +573,16 @@ class SpreadsheetReviewService:
                 async for piece in upload.file():
                     file.write(piece)
             await upload.finish()
-            found = await corrections_of(
-                path,
-                upload.filename,
-                self._reviews,
-                uuid,
-                edits,
-                version,
-                lambda version: self._changes.edits(row, version),
-            )
+            async with self._reading:
+                found = await corrections_of(
+                    path,
+                    upload.filename,
+                    self._reviews,
+                    uuid,
+                    edits,
+                    version,
+                    lambda version: self._changes.edits(row, version),
+                )
         finally:
             await asyncio.to_thread(path.unlink, missing_ok=True)
         if found.conflicts:

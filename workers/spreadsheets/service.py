@@ -6,6 +6,7 @@ Nothing is kept between calls: what an import is like stands in the database, an
 decide goes to its run as an update. Any number of gateways behind a balancer behave as one.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ from workers.spreadsheets.memory import SpreadsheetMemory, SpreadsheetValueFiles
 from workers.spreadsheets.queries import Choices, ResultRows, SpreadsheetQueries
 from workers.spreadsheets.reviews import SpreadsheetReviewService
 from workers.spreadsheets.runs import SpreadsheetRuns
-from workers.spreadsheets.settings import SpreadsheetSettings
+from workers.spreadsheets.settings import EXPORTS_READ_AT_ONCE, SpreadsheetSettings
 from workers.spreadsheets.upload_form import (
     Naming,
     NewContext,
@@ -96,13 +97,14 @@ class SpreadsheetService(SpreadsheetQueries):
         self.memory = SpreadsheetMemory(store, types)
         """What was learnt of people's decisions."""
         self._runs = SpreadsheetRuns(client)
+        reading = asyncio.Semaphore(EXPORTS_READ_AT_ONCE)
         self.review = SpreadsheetReviewService(
-            self, store, views, self._runs, self._choices, scratch
+            self, store, views, self._runs, self._choices, scratch, reading
         )
         """Reviews of rows before they are written."""
         self.result_rows = ResultRows(store, views, blobs, self._choices)
         """The rows behind outcomes."""
-        self.value_files = SpreadsheetValueFiles(self, store, types, scratch)
+        self.value_files = SpreadsheetValueFiles(self, store, types, scratch, reading)
         """Values out as a spreadsheet, and their meanings back in."""
         self._uploads = SpreadsheetUploads(self._runs, views, store, blobs, types, settings, quotas)
 

@@ -9,6 +9,9 @@ from workers.shared.settings.common import AddressSettings
 from workflows.spreadsheets.runs import Patience
 
 _DAY: Final = 24 * 3600
+EXPORTS_READ_AT_ONCE: Final = 2
+"""Corrected exports that a gateway reads side by side; the others wait. A person may have saved
+one as XLS or ODS, whose reader takes much memory."""
 
 Days = Annotated[int, Whole(1, 3650)]
 

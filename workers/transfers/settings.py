@@ -42,7 +42,7 @@ class TransferSettings(Settings):
     """What workers of transfers do, and for whom."""
 
     title: ClassVar[str] = "Transfers"
-    used_by: ClassVar[str] = "workers of transfers, gateway, `docflow transfer check`"
+    used_by: ClassVar[str] = "workers and bridges of transfers, gateway, `docflow transfer check`"
 
     job_settings: Annotated[
         str,

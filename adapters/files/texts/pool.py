@@ -1,5 +1,6 @@
 """Reads documents in processes that are kept ready for the next one."""
 
+import asyncio
 from pathlib import Path
 from typing import Final, Self
 
@@ -13,7 +14,7 @@ from adapters.ports.errors import UnreadableDocument
 
 _CHILD: Final = "adapters.files.texts.child"
 _OFFICE_CHILD: Final = "adapters.files.texts.office_child"
-_AT_ONCE: Final = 4
+READ_AT_ONCE: Final = 4
 _WORDING: Final = Wording(
     when_slow="print it to a new PDF, or split it",
     when_damaged="save it again and send the new file",
@@ -31,8 +32,10 @@ class FileTexts:
         at_once: Documents read side by side; the others wait.
     """
 
-    def __init__(self, bounds: Bounds | None = None, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, bounds: Bounds | None = None, at_once: int = READ_AT_ONCE) -> None:
         self._bounds = bounds or Bounds()
+        # One for both: a document needs the second process after the first is done with it.
+        self._room = asyncio.Semaphore(at_once)
         self._forks = Forks(_CHILD, at_once, wording=_WORDING)
         self._office = Forks(_OFFICE_CHILD, at_once, wording=_WORDING)
 
@@ -53,9 +56,10 @@ class FileTexts:
         order = ReadRequest(
             path=path.absolute(), filename=filename, folder=folder.absolute(), bounds=self._bounds
         )
-        answer = await _ask(self._forks, order)
-        if answer.needs_library:
-            answer = await _ask(self._office, order)
+        async with self._room:
+            answer = await _ask(self._forks, order)
+            if answer.needs_library:
+                answer = await _ask(self._office, order)
         return _checked(_found(answer), order.folder)
 
     async def aclose(self) -> None:

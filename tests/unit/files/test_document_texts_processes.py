@@ -12,6 +12,8 @@ import psutil
 import pytest
 
 from adapters.files import limits
+from adapters.files.texts import pool
+from adapters.files.texts.findings import Answer, ReadRequest
 from adapters.files.texts.pool import FileTexts
 from adapters.ports.documents import Extracted
 from adapters.ports.errors import Unavailable
@@ -134,6 +136,31 @@ async def test_many_at_once_share_few_processes(tmp_path: Path) -> None:
         assert found == [f"text {number}" for number in range(20)]
         assert len(readers() - before) == 2
     assert readers() == before
+
+
+async def test_both_kinds_of_process_read_no_more_documents_than_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[int] = []
+    reading = 0
+
+    async def ask(forks: object, order: ReadRequest) -> Answer:
+        nonlocal reading
+        reading += 1
+        asked.append(reading)
+        await asyncio.sleep(0)
+        reading -= 1
+        is_second = forks is texts._office
+        return Answer(
+            extracted=Extracted("text/plain", "text") if is_second else None,
+            needs_library=not is_second,
+        )
+
+    monkeypatch.setattr(pool, "_ask", ask)
+    async with FileTexts(at_once=2) as texts:
+        reads = (texts.extract(tmp_path / "document", None, tmp_path) for _ in range(5))
+        await asyncio.gather(*reads)
+    assert (len(asked), max(asked)) == (10, 2)
 
 
 async def test_the_library_is_loaded_only_where_an_office_file_is_read(tmp_path: Path) -> None:

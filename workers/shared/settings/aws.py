@@ -21,7 +21,7 @@ class CloudSettings(Settings):
     """Where AWS is, by the names that its own tools use."""
 
     title: ClassVar[str] = "AWS"
-    used_by: ClassVar[str] = "workers and bridges of batches, `docflow setup`"
+    used_by: ClassVar[str] = "workers and bridges of batches, workers of transfers, `docflow setup`"
 
     region: Annotated[
         str, Setting(also="AWS_DEFAULT_REGION", hint="the region that batches are built in")

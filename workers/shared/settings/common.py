@@ -258,7 +258,7 @@ class ServiceBusSettings(Settings):
     """The Service Bus namespace, and how its queues are received from."""
 
     title: ClassVar[str] = "Service Bus"
-    used_by: ClassVar[str] = "bridges of Service Bus queues, workers"
+    used_by: ClassVar[str] = "workers and bridges of Service Bus queues, `docflow setup`"
     queue_setting: ClassVar[str] = ""
     """Names the queue of a group that stands on this one."""
 
@@ -361,7 +361,7 @@ class AddressSettings(Settings):
     """Where people find docflow and Temporal."""
 
     title: ClassVar[str] = "Addresses"
-    used_by: ClassVar[str] = "workers, `docflow gateway`"
+    used_by: ClassVar[str] = "workers, `docflow gateway`, `docflow setup`"
 
     public_url: Annotated[str | None, AfterValidator(web_address), Setting(kind="URL")] = Field(
         None,
@@ -380,7 +380,7 @@ class NotificationSettings(Settings):
     """Where notices are sent, and to whom; the log when neither webhook nor mail is set."""
 
     title: ClassVar[str] = "Notices"
-    used_by: ClassVar[str] = "workers, bridges, gateway"
+    used_by: ClassVar[str] = "workers, bridges, gateway, `docflow setup`"
 
     webhook_url: Annotated[
         str | None, AfterValidator(_webhook_url), Setting(secret=True, kind="URL")
@@ -489,7 +489,9 @@ class BlobSettings(Settings):
     """Where documents are: a container of Azure Storage, a bucket of S3, or a folder."""
 
     title: ClassVar[str] = "Documents"
-    used_by: ClassVar[str] = "workers, bridges, gateway, commands that read or send documents"
+    used_by: ClassVar[str] = (
+        "workers, bridges, gateway, `docflow setup`, commands that read or send documents"
+    )
 
     container: Annotated[str, AfterValidator(container_name)] = Field(
         "imports",
