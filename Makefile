@@ -22,7 +22,7 @@ HOUSE = $(addprefix tests/unit/test_,suite.py pipeline_names.py pipeline_names_i
   import_contracts.py import_circles.py steps.py unused_names.py used_contracts.py contract_bounds.py parkable.py \
   determinism.py emulators.py) tests/replay/test_contracts.py tests/mutations
 
-.PHONY: install tools demo dev test emulators house chaos fuzz smoke lint bench migration lock clean
+.PHONY: install tools demo dev test emulators house chaos fuzz smoke lint supply bench migration lock clean
 
 install: $(STAMP)
 
@@ -87,6 +87,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# Wheel, bill of materials, licences and checksums, after a look for secrets; see SECURITY.md.
+supply: $(DEV_STAMP)
+	$(BIN)/python -m stack.supply build/supply
+	cd build/supply && sha256sum --check --quiet SHA256SUMS
 
 # bench-NAME measures a pipeline of the catalogue, commands, status or peers; bench alone, all but peers,
 # with one table of figures and targets at its end.

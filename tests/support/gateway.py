@@ -16,6 +16,7 @@ import httpx
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from sqlalchemy import insert
+from starlette.types import ASGIApp
 from temporalio.client import Client
 
 from adapters.database.access import SqlApiTokens
@@ -42,6 +43,7 @@ from workers.shared.services.readiness import Readiness
 from workers.shared.services.requirements import schema_of
 from workers.shared.services.temporal_requirements import Connection, search_attributes_of
 from workers.shared.settings.common import DatabaseSettings
+from workers.shared.settings.connections import ConnectionSettings
 from workers.shared.settings.gateway import GatewaySettings, TokenSettings
 from workers.shared.settings.sign_in import read_providers
 from workers.shared.worker_factory import build_worker
@@ -161,12 +163,15 @@ class Stack:
 
 @asynccontextmanager
 async def served(
-    app: FastAPI, stop: asyncio.Event | None = None, port: int | None = None
+    app: ASGIApp,
+    stop: asyncio.Event | None = None,
+    port: int | None = None,
+    connections: ConnectionSettings | None = None,
 ) -> AsyncIterator[str]:
     """A gateway that listens on loopback; its address."""
     stop, port = stop or asyncio.Event(), port or free_port()
     async with asyncio.TaskGroup() as group:
-        group.create_task(serve(app, stop, host="127.0.0.1", port=port))
+        group.create_task(serve(app, stop, host="127.0.0.1", port=port, settings=connections))
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
@@ -208,7 +213,12 @@ def build_app(
     of_uploads = {name: value for name, value in changes.items() if name in own}
     uploads = SpreadsheetSettings(**{"create_per_minute": 100_000, **of_uploads})
     of_gateway = {n: value for n, value in changes.items() if n in GatewaySettings.model_fields}
-    of_gateway = {"allowed_hosts": ("gateway",), "requests_per_minute": 0, **of_gateway}
+    of_gateway = {
+        "allowed_hosts": ("gateway",),
+        "requests_per_minute": 0,
+        "connections": ConnectionSettings(sign_in_attempts=0),
+        **of_gateway,
+    }
     settings = GatewaySettings(tokens=TOKENS, **of_gateway)
     environment = {
         "DOCFLOW_BLOB_FOLDER": str(resources.scratch.parent / "blobs"),

@@ -310,6 +310,8 @@ async def watch_job(
     stopping = request.app.state.stopping
     revisions = service.queries.events(who, job, last_event_id, stopping)
     return event_stream(
+        request,
+        who,
         revisions,
         event="job",
         id=lambda each: each.id,

@@ -112,7 +112,12 @@ class JobPage:
         stopping = request.app.state.stopping
         revisions = self._service.queries.events(visitor.who, job, last, stopping)
         return event_stream(
-            revisions, event="revision", id=lambda each: each.id, render=lambda each: each.id
+            request,
+            visitor.who,
+            revisions,
+            event="revision",
+            id=lambda each: each.id,
+            render=lambda each: each.id,
         )
 
     async def preview(self, request: Request, job: str) -> Response:

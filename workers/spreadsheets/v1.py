@@ -530,6 +530,8 @@ async def watch_upload(
         return Response(status_code=204)
     stopping = request.app.state.stopping
     return event_stream(
+        request,
+        who,
         service.events(who, uuid, seen, stopping),
         event="upload",
         id=lambda row: str(row.revision),

@@ -34,9 +34,10 @@ from workers.shared.gateway.access import (
 from workers.shared.gateway.http.answers import (
     COMPRESSED,
     BodilessHead,
+    BoundedBodies,
     CountedResponses,
     SecurityHeaders,
-    SmallBodies,
+    Streams,
 )
 from workers.shared.gateway.http.auth import Tokens
 from workers.shared.gateway.http.embedding import EmbeddingSites
@@ -48,7 +49,7 @@ from workers.shared.gateway.http.problems import (
     handle_problems,
     problem_responses,
 )
-from workers.shared.gateway.http.requests import RequestRates
+from workers.shared.gateway.http.requests import RequestRates, SignInRates
 from workers.shared.gateway.http.sessions import Sessions
 from workers.shared.gateway.pages.embed import embed_router
 from workers.shared.gateway.pages.errors import ErrorPages
@@ -180,6 +181,8 @@ def create_app(
     app.state.runs = RunService(inbox.rows, inbox.client, served, environment or {})
     app.state.tokens = tokens
     app.state.rates = RequestRates(settings.requests_per_minute, settings.quotas.requests)
+    app.state.sign_ins = SignInRates(settings.connections.sign_in_attempts)
+    app.state.streams = Streams(settings.connections.streams)
     app.state.audit = audit
     app.state.api_tokens = api_token_service
     app.state.by_upload_token = {each for part in parts.values() for each in part.by_upload_token}
@@ -243,7 +246,12 @@ def _middleware(
         Middleware(SecurityHeaders, https=https),
         Middleware(KnownHosts, hosts=settings.hosts),
         Middleware(EmbeddingSites, tokens=api_token_service),
-        Middleware(SmallBodies, uploads=uploads),
+        Middleware(
+            BoundedBodies,
+            uploads=uploads,
+            largest=settings.connections.body_bytes,
+            seconds=settings.connections.body_seconds,
+        ),
         Middleware(Noted, audit=audit),
     ]
     if settings.cors_origins:

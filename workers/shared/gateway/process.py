@@ -22,6 +22,7 @@ from workers.shared.connect import connect, read_config
 from workers.shared.gateway.app import create_app, open_parts, part_settings
 from workers.shared.gateway.http.answers import SecurityHeaders
 from workers.shared.gateway.http.auth import Tokens
+from workers.shared.gateway.http.connections import ServerConfig
 from workers.shared.gateway.http.oidc import OidcProvider
 from workers.shared.gateway.http.requests import prefers_page
 from workers.shared.gateway.pages.inbox import STATIC_ROUTE, static_file
@@ -43,6 +44,7 @@ from workers.shared.services.setup import open_requirements
 from workers.shared.services.temporal_requirements import Connection
 from workers.shared.settings.check import check_at_start
 from workers.shared.settings.common import HttpSettings, LogSettings
+from workers.shared.settings.connections import ConnectionSettings
 from workers.shared.settings.gateway import GatewaySettings
 from workers.shared.settings.sign_in import read_providers
 
@@ -122,9 +124,6 @@ def _closed(health: Health) -> ASGIApp:
 
 logger = logging.getLogger(__name__)
 
-_GRACE_SECONDS: Final = 20
-"""What uploads under way have to come to their end."""
-
 
 class _Server(uvicorn.Server):
     @contextmanager
@@ -133,25 +132,29 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(app: ASGIApp, stop: asyncio.Event, *, host: str, port: int) -> None:
+async def serve(
+    app: ASGIApp,
+    stop: asyncio.Event,
+    *,
+    host: str,
+    port: int,
+    settings: ConnectionSettings | None = None,
+) -> None:
     """Answer requests until `stop` is set, then let those under way come to their end.
+
+    Args:
+        app: What answers.
+        stop: Is set when the server has to end.
+        host: Name or address to listen on.
+        port: Port; a free one when 0.
+        settings: Limits of connections; None: the defaults.
 
     Raises:
         SettingsError: The host is not an address of this machine, or the port is taken.
     """
     host_setting = f"--host or {HOST_SETTING}"
     with listener(host, port, "port", host_setting=host_setting) as listening:
-        server = _Server(
-            uvicorn.Config(
-                app,
-                # Its lines are part of the process's own log.
-                log_config=None,
-                log_level="warning",
-                lifespan="off",
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_SECONDS,
-            )
-        )
+        server = _Server(ServerConfig(app, settings or ConnectionSettings.read({})))
         logger.info("listening on http://%s", authority(listening))
         serving = asyncio.create_task(server.serve([listening]))
         # A server that ends by itself ends the process.
@@ -222,7 +225,8 @@ async def run_gateway(
             readiness.health.ready = True
             entrance.open(app)
 
-        await _both(serve(entrance, stop, host=host, port=port), open_parts_when_ready(), stop)
+        serving = serve(entrance, stop, host=host, port=port, settings=settings.connections)
+        await _both(serving, open_parts_when_ready(), stop)
         logger.info("stopping")
 
 

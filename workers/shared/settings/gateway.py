@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, fie
 
 from workers.shared.settings.base import Setting, Settings, Whole, WholeMessage, parse_list
 from workers.shared.settings.common import AddressSettings, web_address
+from workers.shared.settings.connections import ConnectionSettings
 from workers.shared.settings.quotas import QuotaSettings
 from workers.shared.settings.sign_in import SignInSettings
 
@@ -126,6 +127,7 @@ class GatewaySettings(AddressSettings):
 
     tokens: TokenSettings
     quotas: QuotaSettings = Field(default_factory=lambda: QuotaSettings.read({}))
+    connections: ConnectionSettings = Field(default_factory=lambda: ConnectionSettings.read({}))
     sign_in: SignInSettings = Field(default_factory=lambda: SignInSettings.read({}))
     allowed_hosts: Annotated[
         tuple[str, ...],

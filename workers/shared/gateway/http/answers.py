@@ -1,8 +1,17 @@
 """What every answer carries; events that are streamed; answers counted."""
 
+import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+)
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -12,9 +21,12 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workers.shared import metrics
+from workers.shared.services.errors import TooManyRequests
+from workers.shared.services.identity import Identity
 
 COME_BACK_AFTER: Final = 2000
 """Milliseconds after which a browser connects again."""
@@ -22,27 +34,77 @@ COME_BACK_AFTER: Final = 2000
 Item = TypeVar("Item")
 
 
+class Streams:
+    """Limits how many event streams each caller has open at one gateway.
+
+    Args:
+        most: Streams of a caller; 0: there is no limit.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open = Counter[str]()
+
+    @contextmanager
+    def one_of(self, subject: str) -> Generator[None]:
+        """A stream is open until the block ends.
+
+        Raises:
+            TooManyRequests: The caller has as many as they may.
+        """
+        if self._most and self._open[subject] >= self._most:
+            raise TooManyRequests(
+                f"you may have {self._most:,} event streams open at once; close one first",
+                COME_BACK_AFTER // 1000,
+            )
+        self._open[subject] += 1
+        try:
+            yield
+        finally:
+            self._open[subject] -= 1
+            if not self._open[subject]:
+                del self._open[subject]
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events to one caller, who may have so many streams open; no cache stores them."""
+
+    def __init__(self, events: AsyncIterator[bytes], streams: Streams, subject: str) -> None:
+        super().__init__(
+            events,
+            media_type="text/event-stream",
+            # Proxies must pass on each event as it comes.
+            headers={"x-accel-buffering": "no", "cache-control": "no-store"},
+        )
+        self._streams = streams
+        self._subject = subject
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._streams.one_of(self._subject):
+            await super().__call__(scope, receive, send)
+
+
 def event_stream(
+    request: Request,
+    who: Identity,
     items: AsyncGenerator[Item | None],
     *,
     event: str,
     id: Callable[[Item], str],
     render: Callable[[Item], str],
-) -> StreamingResponse:
-    """An event for each item, whose id is that of its revision; no cache may store them.
+) -> EventStream:
+    """An event for each item, whose id is that of its revision.
 
     Args:
+        request: Asks for the stream.
+        who: Asks for it.
         items: As `watched` gives them (`workers/shared/services/lists.py`).
         event: Name of the events.
         id: What a browser sends back as `Last-Event-ID`.
         render: The data of an event.
     """
-    return StreamingResponse(
-        _events(items, event, id, render),
-        media_type="text/event-stream",
-        # Proxies must pass on each event as it comes.
-        headers={"x-accel-buffering": "no", "cache-control": "no-store"},
-    )
+    streams: Streams = request.app.state.streams
+    return EventStream(_events(items, event, id, render), streams, who.subject)
 
 
 async def _events(
@@ -70,8 +132,7 @@ class Download(FileResponse):
             Path(self.path).unlink(missing_ok=True)
 
 
-_LARGEST_BODY: Final = 1 << 20
-"""Bytes of a request that is not an upload."""
+_MEGABYTE: Final = 1_000_000
 _PART: Final = re.compile(r"\{[a-z]+\}")
 _UNFRAMED: Final = "frame-ancestors 'none'"
 _POLICY: Final = "; ".join(
@@ -146,38 +207,66 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
-class SmallBodies:
-    """Refuses bodies beyond a megabyte, except where files are uploaded.
+class BoundedBodies:
+    """Refuses bodies that are too large, except where files are uploaded, or come too slowly.
+
+    Only the time counts in which the gateway waits for a body, not that in which it works on what
+    has come.
 
     Args:
         app: What answers.
         uploads: Paths that take files by POST, and have a limit of their own; `{name}` stands
             for any one part of a path.
+        largest: Bytes of a body that is no upload.
+        seconds: What a body may take, and again for each megabyte of it that has come.
     """
 
-    def __init__(self, app: ASGIApp, *, uploads: Collection[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, uploads: Collection[str], largest: int, seconds: float
+    ) -> None:
         self._app = app
         self._uploads = [re.compile(_PART.sub("[^/]+", path)) for path in uploads]
+        self._largest = largest
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (
-            scope["method"] == "POST"
-            and any(path.fullmatch(scope["path"]) for path in self._uploads)
-        ):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        received = 0
+        clock = asyncio.get_running_loop().time
+        is_upload = scope["method"] == "POST" and any(
+            path.fullmatch(scope["path"]) for path in self._uploads
+        )
+        received, waited, has_more, answering = 0, 0.0, True, False
 
-        async def receive_counted() -> Message:
-            nonlocal received
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > _LARGEST_BODY:
-                    raise HTTPException(413, f"a body may have at most {_LARGEST_BODY:,} bytes")
+        async def receive_bounded() -> Message:
+            nonlocal received, waited, has_more
+            if not has_more:
+                return await receive()
+            begun = clock()
+            allowed = self._seconds * (1 + received // _MEGABYTE)
+            try:
+                async with asyncio.timeout(allowed - waited):
+                    message = await receive()
+            except TimeoutError:
+                has_more = False
+                if answering:
+                    return {"type": "http.disconnect"}
+                detail = f"the body came too slowly: within {allowed:g} seconds {received:,} bytes"
+                raise HTTPException(408, detail, {"connection": "close"}) from None
+            waited += clock() - begun
+            received += len(message.get("body", b""))
+            has_more = message.get("more_body", False)
+            if received > self._largest and not is_upload:
+                raise HTTPException(413, f"a body may have at most {self._largest:,} bytes")
             return message
 
-        await self._app(scope, receive_counted, send)
+        async def send_noted(message: Message) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        await self._app(scope, receive_bounded, send_noted)
 
 
 class BodilessHead:

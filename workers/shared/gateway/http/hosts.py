@@ -14,7 +14,7 @@ from workers.shared.services.bodies import printable
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """They lead to the machine of whoever asks, so no other site can stand behind them."""
 _ANY: Final = "*"
-_HEALTH: Final = "/health/"
+HEALTH: Final = "/health/"
 """Asked for by address, by what starts and watches processes; it says the same to everyone."""
 _LONGEST: Final = 200
 
@@ -57,7 +57,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("host", "")
-        if not self._knows(given) and not scope["path"].startswith(_HEALTH):
+        if not self._knows(given) and not scope["path"].startswith(HEALTH):
             await _misdirected(given)(scope, receive, send)
             return
 

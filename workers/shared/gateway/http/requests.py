@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from math import ceil
 from typing import Annotated, Any, Final, TypeVar, cast
 
@@ -23,6 +24,8 @@ from workers.shared.services.errors import QuotaExceeded, Refused, TooLarge, Too
 from workers.shared.services.identity import Identity
 from workers.shared.services.lists import Cursor
 
+_HOME_BITS: Final = 64
+"""Of the IPv6 network that somebody gets from a provider, at least."""
 _LONGEST: Final = 1_000
 """Characters of an `Accept` that are read."""
 _PAGES: Final = ("text/html", "text/*", "*/*")
@@ -175,9 +178,8 @@ class RequestRates:
     """
 
     def __init__(self, per_minute: int, of_organisation: int = 0) -> None:
-        self._rate = _per_minute(per_minute)
-        self._quota = _per_minute(of_organisation)
-        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._rate = _Rate(per_minute)
+        self._quota = _Rate(of_organisation)
 
     async def count(self, who: Identity) -> None:
         """Count a request.
@@ -186,33 +188,76 @@ class RequestRates:
             TooManyRequests: The caller has sent as many as they may.
             QuotaExceeded: Their organisation has.
         """
-        rate = self._rate
-        if rate is not None and (seconds := await self._refused(rate, who.subject)):
+        if not await self._rate.hit(who.subject):
             raise TooManyRequests(
-                f"you may send {rate.amount:,} requests a minute; wait and send this one again",
-                seconds,
+                f"you may send {self._rate.most:,} requests a minute; wait and send this one again",
+                await self._rate.seconds(who.subject),
             )
-        quota = self._quota
-        if quota is None or who.is_operator or not who.organisations:
+        if who.is_operator or not who.organisations:
             return
         organisation = who.organisations[0]
-        if seconds := await self._refused(quota, "organisation", str(organisation)):
+        if not await self._quota.hit(str(organisation)):
             raise QuotaExceeded(
-                f"organisation {organisation} may send {quota.amount:,} requests a minute "
+                f"organisation {organisation} may send {self._quota.most:,} requests a minute "
                 "(DOCFLOW_QUOTA_REQUESTS); wait and send this one again",
-                seconds,
+                await self._quota.seconds(str(organisation)),
             )
 
-    async def _refused(self, rate: RateLimitItemPerMinute, *key: str) -> int | None:
-        """Count for a key; seconds until it may ask again, if it may not now."""
-        if await self._limiter.hit(rate, *key):
-            return None
-        window = await self._limiter.get_window_stats(rate, *key)
+
+class SignInRates:
+    """Limits how often sign-ins from one address fail at one gateway.
+
+    Args:
+        most: Sign-ins that may fail in a minute; 0: there is no limit.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._rate = _Rate(most)
+
+    async def seconds(self, request: Request) -> int | None:
+        """Seconds until there may be another sign-in; None: there may be one now."""
+        place = _place(request)
+        return None if await self._rate.test(place) else await self._rate.seconds(place)
+
+    async def count(self, request: Request) -> None:
+        """Count one that failed."""
+        await self._rate.hit(_place(request))
+
+
+def _place(request: Request) -> str:
+    """The address of a client; of IPv6, the network: who has one has all its addresses."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv4Address):
+        return host
+    network = IPv6Network((int(address), _HOME_BITS), strict=False)
+    return str(address.ipv4_mapped or network)
+
+
+class _Rate:
+    """So many within a minute for each key; 0: there is no limit."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._item = RateLimitItemPerMinute(most) if most else None
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    async def hit(self, key: str) -> bool:
+        """Count one; False: there are too many already, and it is not counted."""
+        return self._item is None or await self._limiter.hit(self._item, key)
+
+    async def test(self, key: str) -> bool:
+        """Whether there may be one more."""
+        return self._item is None or await self._limiter.test(self._item, key)
+
+    async def seconds(self, key: str) -> int:
+        """Seconds until there may be one more."""
+        assert self._item is not None, "without a limit nothing is refused"
+        window = await self._limiter.get_window_stats(self._item, key)
         return max(1, ceil(window.reset_time - time.time()))
-
-
-def _per_minute(most: int) -> RateLimitItemPerMinute | None:
-    return RateLimitItemPerMinute(most) if most else None
 
 
 def refuse_unknown_parameters(request: Request, route: APIRoute) -> None:

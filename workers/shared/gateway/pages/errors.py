@@ -74,6 +74,9 @@ def _alert(request: Request, status: int) -> Alert:
             return Alert(gettext("Not a page"), text, link=_page_above(request))
         case 405:
             return Alert(Forbidden.title, gettext("This address takes no form."))
+        case 408:
+            text = gettext("What the browser sent came too slowly. Try again.")
+            return Alert(gettext("Too slow"), text)
         case 413:
             return Alert(gettext("Too large"), gettext("More was sent than docflow takes here."))
         case 503:

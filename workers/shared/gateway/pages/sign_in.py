@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 from urllib.parse import unquote
 
 from fastapi import Request, Response
@@ -21,6 +21,7 @@ from workers.shared.gateway.http.oidc import (
     Reason,
     SignInFailed,
 )
+from workers.shared.gateway.http.requests import SignInRates
 from workers.shared.gateway.pages.renderer import N_, gettext, localised
 from workers.shared.gateway.pages.site import (
     PageRoute,
@@ -29,7 +30,7 @@ from workers.shared.gateway.pages.site import (
     safe_redirect_path,
     sentence_of,
 )
-from workers.shared.services.errors import Forbidden, NotFound, ServiceUnavailable
+from workers.shared.services.errors import Forbidden, NotFound, ServiceUnavailable, TooManyRequests
 from workers.shared.services.sessions import LINK
 
 logger = logging.getLogger(__name__)
@@ -79,9 +80,12 @@ class SignInPages:
         form = await read_form(request)
         token = form.text("token", 20_000)
         target = _safe(form.text("next", 2000))
+        if (refused := await self._refused_rate(request, target)) is not None:
+            return refused
         try:
             session = await self._site.sessions.of_token(token)
         except Unauthorised as error:
+            await self._rates(request).count(request)
             where = request.client.host if request.client else "somewhere"
             logger.warning("nobody was signed in from %s: %s", where, error)
             is_link = token.startswith(LINK)
@@ -118,9 +122,12 @@ class SignInPages:
         found, attempt = self._provider(provider), self._attempt(request)
         target = _safe(attempt.next) if attempt is not None else _START
         sessions = self._site.sessions
+        if (refused := await self._refused_rate(request, target)) is not None:
+            return refused
         try:
             session = await found.finish(attempt, request.query_params, sessions.latest)
         except SignInFailed as failed:
+            await self._rates(request).count(request)
             logger.warning("nobody was signed in by %s: %s", found.name, failed)
             status, problem = _FAILED[failed.reason]
             said = gettext(problem, provider=found.title)
@@ -161,6 +168,20 @@ class SignInPages:
         if found is None:
             raise NotFound(gettext("there is no such page"))
         return found
+
+    @staticmethod
+    def _rates(request: Request) -> SignInRates:
+        return cast("SignInRates", request.app.state.sign_ins)
+
+    async def _refused_rate(self, request: Request, target: str) -> Response | None:
+        """The page for an address from which too many sign-ins failed; None: there may be one."""
+        seconds = await self._rates(request).seconds(request)
+        if seconds is None:
+            return None
+        problem = gettext("Too many sign-ins from your address failed. Try again in a minute.")
+        answer = self._site.sign_in(request, target, TooManyRequests.status, problem=problem)
+        answer.headers["Retry-After"] = str(seconds)
+        return answer
 
     def _away(self, request: Request, provider: OidcProvider, target: str) -> Response:
         problem = gettext(

@@ -384,7 +384,7 @@ async def watch_run(
     """
     seen, stopping = _number(last_event_id), _stopping(request)
     changes = await service.changes_of_one(who, id, seen, stopping)
-    return Response(status_code=204) if changes is None else _stream(changes)
+    return Response(status_code=204) if changes is None else _stream(request, who, changes)
 
 
 @router.get("/events", **_EVENTS)
@@ -400,7 +400,8 @@ async def watch_runs(
     The stream begins now. If you send `Last-Event-ID`, it begins behind that event: none is lost,
     and those of the same moment may come again.
     """
-    return _stream(await service.changes(who, wanted, _number(last_event_id), _stopping(request)))
+    changes = await service.changes(who, wanted, _number(last_event_id), _stopping(request))
+    return _stream(request, who, changes)
 
 
 @router.get("/overview")
@@ -474,8 +475,12 @@ async def _events(
             yield _Event(change.run, change.revision if is_last else change.revision - 1)
 
 
-def _stream(changes: AsyncGenerator[Sequence[RunChange] | None]) -> StreamingResponse:
+def _stream(
+    request: Request, who: Identity, changes: AsyncGenerator[Sequence[RunChange] | None]
+) -> Response:
     return event_stream(
+        request,
+        who,
         _events(changes),
         event="run",
         id=lambda each: str(each.id),
