@@ -16,8 +16,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from detect_secrets import SecretsCollection
 from detect_secrets.core.baseline import format_for_output
+from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import transient_settings
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -52,7 +52,8 @@ def licences(packages: Mapping[str, str]) -> Mapping[str, str]:
     """
     read = [sys.executable, "-m", "piplicenses", "--format=json", "--from=all", "--with-system"]
     answer = subprocess.run(read, check=True, capture_output=True, text=True, cwd=_ROOT)
-    said = {canonicalize_name(each["Name"]): each for each in json.loads(answer.stdout)}
+    listed: list[dict[str, str]] = json.loads(answer.stdout)
+    said: dict[str, dict[str, str]] = {canonicalize_name(each["Name"]): each for each in listed}
     return {
         name: _licence(said.get(name, {})) if _installed(name) == wanted else _UNKNOWN
         for name, wanted in sorted(packages.items())

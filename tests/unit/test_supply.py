@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from detect_secrets import SecretsCollection
+from detect_secrets.core.secrets_collection import SecretsCollection
 
 from stack.supply import BASELINE, LOCK, is_denied, licences, locked, new_secrets, problems
 
