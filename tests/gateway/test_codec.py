@@ -6,10 +6,12 @@ import json
 import httpx
 import pytest
 from fastapi import FastAPI
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 
 from tests.support.access import caller, signed
 from tests.support.gateway import Stack, build_app
+from workers.shared.gateway.http.problems import handle_problems
 from workers.shared.payload_codec import EncryptingCodec
 from workers.shared.plugin import docflow_plugin
 
@@ -104,6 +106,22 @@ async def test_a_gateway_without_the_key_names_it(stack: Stack, app: FastAPI) ->
     assert answer.status_code == 422
     assert "the key 'one', which isn't in DOCFLOW_PAYLOAD_KEYS" in answer.json()["detail"]
     assert clear.json() == {"payloads": [in_clear(CELL)]}
+
+
+async def test_a_page_of_an_unreadable_run_is_not_available(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reading = FastAPI()
+    handle_problems(reading, {})
+
+    @reading.get("/run")
+    async def read() -> None:  # pyright: ignore[reportUnusedFunction]
+        [payload] = await CODEC.encode([Payload(data=b"x")])
+        await EncryptingCodec({"two": b"t" * 32}).decode([payload])
+
+    async with caller(reading, "") as browser:
+        assert (await browser.get("/run")).status_code == 503
+    assert "the key 'one', which isn't in DOCFLOW_PAYLOAD_KEYS" in caplog.text
 
 
 @pytest.mark.parametrize(("origin", "status"), [(UI, 200), ("https://evil.example", 400)])

@@ -11,8 +11,8 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from workers.shared.errors import SettingsError
-from workers.shared.payload_codec import KEY_ID, EncryptingCodec, UnreadablePayload, open_codec
+from workers.shared.errors import SettingsError, UnreadablePayload
+from workers.shared.payload_codec import KEY_ID, EncryptingCodec, open_codec
 from workers.shared.plugin import docflow_plugin
 from workers.shared.settings.payloads import PayloadSettings
 

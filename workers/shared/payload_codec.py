@@ -15,8 +15,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.converter import EncodingPayloadConverter, PayloadCodec
 
 from adapters.ports.errors import Denied, Unavailable
-from workers.shared.errors import SettingsError, TemporalUnreachable
-from workers.shared.services.errors import ServiceUnavailable
+from workers.shared.errors import SettingsError, TemporalUnreachable, UnreadablePayload
 from workers.shared.settings.payloads import PAYLOAD_KEYS, PayloadSettings
 
 if TYPE_CHECKING:
@@ -30,10 +29,6 @@ _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _KEY_BYTES: Final = 32
 _LONGEST: Final = 64
-
-
-class UnreadablePayload(ServiceUnavailable):
-    """A payload cannot be decrypted; the message names its key and the setting."""
 
 
 class EncryptingCodec(PayloadCodec):

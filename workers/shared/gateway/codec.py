@@ -11,8 +11,9 @@ from google.protobuf.json_format import MessageToJson, Parse, ParseError
 from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.converter import PayloadCodec
 
+from workers.shared.errors import UnreadablePayload
 from workers.shared.gateway.http.requests import Who, bounded_body
-from workers.shared.payload_codec import EncryptingCodec, UnreadablePayload
+from workers.shared.payload_codec import EncryptingCodec
 from workers.shared.services.errors import Refused
 from workers.shared.services.inbox import Inbox
 
