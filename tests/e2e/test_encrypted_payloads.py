@@ -5,7 +5,7 @@ import base64
 import json
 import os
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
+from google.protobuf.message import Message
+from temporalio.api.common.v1 import Payload, SearchAttributes
 from temporalio.client import Client
 
 from stack.children import free_port
@@ -23,6 +25,8 @@ from tests.support.fresh_database import fresh_url
 from tests.support.waiting import eventually
 from workers.shared.connect import connect
 from workers.shared.gateway.http.auth import mint_token
+from workers.shared.payload_codec import is_encrypted
+from workers.shared.schedules import Change, declared_schedules, reconcile
 from workers.shared.settings.gateway import TokenSettings
 from workflows.shared.errands import ERRAND, ErrandInput, ErrandResult
 
@@ -207,6 +211,39 @@ async def test_planted_values_are_found_without_keys_alone(tmp_path: Path, encry
         assert "waits for a person" in {each["text"] for each in timeline}
         problems = await site.client.get_workflow_handle(imported).query("status")
         assert PLANTED["cell"] in json.dumps(problems)
+
+
+def _payloads(message: Message, path: str = "") -> Iterator[tuple[str, Payload]]:
+    """All payloads of a message but search attributes, with where they are."""
+    if isinstance(message, Payload):
+        yield path, message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        many = value.values() if hasattr(value, "values") else value
+        for each in [value] if isinstance(value, Message) else many:
+            if isinstance(each, Message) and not isinstance(each, SearchAttributes):
+                yield from _payloads(each, f"{path}.{field.name}")
+
+
+async def test_every_payload_of_a_run_is_encrypted(tmp_path: Path) -> None:
+    keys = {"DOCFLOW_PAYLOAD_KEYS": "one=env:PLANTED_KEY", "PLANTED_KEY": _KEY}
+    async with running_site(tmp_path, keys) as site:
+        found: list[tuple[str, Payload]] = []
+        for run in await _documents(site):
+            handle = site.client.get_workflow_handle(run)
+            found += _payloads((await handle.describe()).raw_description)
+            for event in (await handle.fetch_history()).events:
+                found += _payloads(event)
+        names = {path.rpartition(".")[2] for path, _ in found}
+        assert {"fields", "payloads", "summary", "encoded_attributes", "details"} <= names
+        clear = {path for path, payload in found if not is_encrypted(payload)}
+        # The SDK's own note of a local activity: its type, attempts and times.
+        assert clear == {".marker_recorded_event_attributes.details.payloads"}
+        table = declared_schedules(["imports"], site.settings)
+        done = await reconcile(site.client, ["imports"], table)
+        assert set(done.values()) == {Change.NONE}
 
 
 async def _temporal(site: Site, *arguments: str) -> str:
