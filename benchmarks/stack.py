@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -30,6 +30,8 @@ class Servers:
     temporal: str
     """Address."""
     processes: Mapping[str, psutil.Process]
+    further: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings of what uses them."""
 
     @property
     def container(self) -> Path:
@@ -52,6 +54,7 @@ class Servers:
             "AZURE_STORAGE_CONTAINER_NAME": "imports",
             "DATABASE_URL": self.database_url,
             "DOCFLOW_SCRATCH": str(self.folder / "scratch"),
+            **self.further,
         }
 
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.imports import bridge, cancel, documents, latency, rows
+from benchmarks.imports import bridge, cancel, documents, latency, payloads, rows
 from benchmarks.report import Table
 from benchmarks.stack import open_servers
 
-PARTS = ("documents", "latency", "cancel", "rows", "bridge")
+PARTS = ("documents", "latency", "cancel", "rows", "bridge", "payloads")
 
 
 def _show(table: Table) -> None:
@@ -34,6 +34,8 @@ async def _on_servers(folder: Path, options: argparse.Namespace, *, in_memory: b
             _show(await documents.compare(servers, options.documents, options.rounds, where))
         if "bridge" in options.parts and not in_memory:
             _show(await bridge.compare(servers, options.messages, options.rounds))
+        if "payloads" in options.parts and not in_memory:
+            _show(await payloads.compare(servers, options.documents, options.rounds))
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -41,10 +43,12 @@ async def run(options: argparse.Namespace) -> None:
     print(f"## Imports\n\n{machine.describe()}", flush=True)
     with tempfile.TemporaryDirectory(prefix="docflow-bench-") as name:
         folder = Path(name)
-        if {"documents", "latency", "cancel", "bridge"} & set(options.parts):
+        if {"documents", "latency", "cancel", "bridge", "payloads"} & set(options.parts):
             await _on_servers(folder, options, in_memory=False)
         if "documents" in options.parts:
             await _on_servers(folder, options, in_memory=True)
+        if "payloads" in options.parts:
+            _show(await payloads.cost())
         if "rows" in options.parts:
             _show(await rows.compare(folder, options.rounds))
             _show(await rows.declared(folder, options.rounds))

@@ -67,7 +67,7 @@ async def compare(servers: Servers, count: int, rounds: int, store: str) -> Tabl
     """
     product, engine, steps, by_hand, dbos = (Runs() for _ in range(5))
     for number in range(rounds):
-        await _product(servers, product, f"p{number}", count)
+        await import_all(servers, product, f"p{number}", count)
         await _engine(servers, engine, f"e{number}", count)
         await _program(servers, steps, f"s{number}", count, "imports.plain", "steps")
         await _program(servers, by_hand, f"h{number}", count, "imports.plain", "by-hand")
@@ -108,7 +108,15 @@ def _judge(
     ]
 
 
-async def _product(servers: Servers, runs: Runs, tag: str, count: int) -> None:
+async def import_all(servers: Servers, runs: Runs, tag: str, count: int) -> None:
+    """Import documents once, by a worker of its own.
+
+    Args:
+        servers: Where they are sent.
+        runs: Takes what it costs.
+        tag: Begins the names of the documents.
+        count: How many are measured.
+    """
     bodies = workload.small_documents(servers.container, tag, WARM + count)
     async with (
         asyncpg.create_pool(servers.database_url, min_size=1, max_size=1) as pool,

@@ -20,6 +20,7 @@ from tests.replay import history_lock
 from tests.replay.history_lock import HISTORIES as FOLDER
 from tests.replay.record import cases, record
 from workers import catalogue
+from workers.shared.payload_codec import EncryptingCodec
 from workers.shared.plugin import docflow_plugin
 from workers.shared.worker_factory import COMMON_WORKFLOWS
 from workflows.imports.document_import import DocumentImport
@@ -44,6 +45,14 @@ def _history(path: Path) -> WorkflowHistory:
 
 def _replayer(workflows: list[type], *, sandboxed: bool = False) -> Replayer:
     return Replayer(workflows=workflows, plugins=[docflow_plugin(sandboxed=sandboxed)])
+
+
+async def test_runs_that_began_in_clear_continue_with_keys() -> None:
+    codec = EncryptingCodec({"one": b"k" * 32})
+    replayer = Replayer(workflows=[*WORKFLOWS.values()], plugins=[docflow_plugin(codec=codec)])
+    newest = {path.parent.name: path for path in HISTORIES}
+    for path in newest.values():
+        await replayer.replay_workflow(_history(path))
 
 
 def test_the_histories_are_there() -> None:

@@ -29,6 +29,7 @@ from workers.shared.services.service_bus import (
     queue_requirement,
 )
 from workers.shared.settings.check import check_at_start
+from workers.shared.settings.payloads import PayloadSettings
 
 
 async def receive(
@@ -100,7 +101,7 @@ class LazyHandler:
         await self._opened.aclose()
 
     async def _open(self) -> ImportIntake:
-        groups = (QueueSettings, RunSettings, *RESOURCE_SETTINGS)
+        groups = (QueueSettings, RunSettings, PayloadSettings, *RESOURCE_SETTINGS)
         check_at_start(self._environment, *groups, others=[read_config])
         queue = QueueSettings.read(self._environment)
         runs = RunSettings.read(self._environment)

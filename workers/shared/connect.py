@@ -15,8 +15,10 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError
 
 from workers.shared.errors import SettingsError, TemporalUnreachable
+from workers.shared.payload_codec import EncryptingCodec, open_codec
 from workers.shared.plugin import docflow_plugin
 from workers.shared.settings.base import SecretFiles
+from workers.shared.settings.payloads import PAYLOAD_KEYS
 
 _KEY: Final = "TEMPORAL_API_KEY"
 _FLAGS: Final = ("true", "false", "1", "0")
@@ -74,8 +76,11 @@ async def connect(
     runtime: Runtime | None = None,
     sandboxed: bool = False,
     api_key: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Client:
-    """Connect with the settings of the Temporal CLI.
+    """Connect with the settings of the Temporal CLI, and encrypt payloads as the settings say.
+
+    Nothing else makes clients that send or read payloads.
 
     Args:
         address: Takes the place of `TEMPORAL_ADDRESS`; everything else, `TEMPORAL_PROFILE`,
@@ -83,20 +88,24 @@ async def connect(
         runtime: With logs and metrics of a process; None: that of a command, which has neither.
         sandboxed: Workers with this client run workflows in the sandbox.
         api_key: Takes the place of `TEMPORAL_API_KEY`.
+        environment: Where settings are read; None: that of the process.
 
     Raises:
-        SettingsError: A setting of Temporal, or a file that it names, cannot be used.
-        TemporalUnreachable: There is no answer at that address.
+        SettingsError: A setting of Temporal, a file that it names, or a key of payloads cannot be
+            used.
+        TemporalUnreachable: There is no answer at that address, or from what keeps the keys.
     """
-    config = read_config(os.environ if api_key is None else {**os.environ, _KEY: api_key})
+    environment = os.environ if environment is None else environment
+    config = read_config(environment if api_key is None else {**environment, _KEY: api_key})
     if address is not None:
         config["target_host"] = address
     config.setdefault("target_host", "localhost:7233")
+    codec = await open_codec(environment)
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            return await Client.connect(
+            client = await Client.connect(
                 **config,
-                plugins=[docflow_plugin(sandboxed=sandboxed)],
+                plugins=[docflow_plugin(sandboxed=sandboxed, codec=codec)],
                 runtime=runtime or quiet_runtime(),
             )
     except TimeoutError as error:
@@ -108,6 +117,17 @@ async def connect(
             f"Temporal's settings cannot be used: {error}; TEMPORAL_ADDRESS is host:port, and "
             "TEMPORAL_TLS_CLIENT_CERT_* and TEMPORAL_TLS_CLIENT_KEY_* belong together"
         ) from error
+    _log_encryption(codec)
+    return client
+
+
+def _log_encryption(codec: EncryptingCodec | None) -> None:
+    if codec is None:
+        logger.info("payloads stand in clear in Temporal: %s is not set", PAYLOAD_KEYS)
+    elif codec.key_id is None:
+        logger.info("payloads stand in clear in Temporal: %s begins with clear", PAYLOAD_KEYS)
+    else:
+        logger.info("payloads are encrypted in Temporal with the key %s", codec.key_id)
 
 
 def _unreachable(config: ClientConnectConfig, reason: str) -> TemporalUnreachable:

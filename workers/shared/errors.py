@@ -5,6 +5,10 @@ class TemporalUnreachable(Exception):
     """Temporal does not answer; the message says where we looked."""
 
 
+class UnreadablePayload(Exception):
+    """A payload of Temporal cannot be decrypted; the message names its key and the setting."""
+
+
 class SettingsError(Exception):
     """Settings are missing or invalid; each line names one and says what to set.
 

@@ -31,13 +31,20 @@ import temporalio.worker
 from temporalio import activity
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.client import (
+    ClientConfig,
     Interceptor,
     OutboundInterceptor,
     StartWorkflowUpdateInput,
     WorkflowUpdateHandle,
 )
+from temporalio.common import HeaderCodecBehavior
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import CompositePayloadConverter, DataConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultFailureConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+)
 from temporalio.plugin import SimplePlugin
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
@@ -52,6 +59,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from workers import catalogue
 from workers.shared.message_context import MessageContext
+from workers.shared.payload_codec import EncryptedPayloads, EncryptingCodec
 from workflows.shared.contracts import Contract
 from workflows.shared.run_notifications import RunEnds
 
@@ -267,7 +275,7 @@ def _subclasses(contract: type[Contract]) -> Iterator[type[Contract]]:
         yield from _subclasses(each)
 
 
-_CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
+_CONVERTERS = (*PydanticPayloadConverter().converters.values(), EncryptedPayloads())
 
 
 class SharedConverters(CompositePayloadConverter):
@@ -326,17 +334,36 @@ def _is_document(workflow_type: str) -> bool:
     return any(kind.is_document for kind in kinds if kind.workflow == workflow_type)
 
 
+def _converter(codec: EncryptingCodec | None) -> DataConverter:
+    encrypts = codec is not None and codec.key_id is not None
+    return DataConverter(
+        payload_converter_class=SharedConverters,
+        payload_codec=codec,
+        # Messages and stack traces of failures are payloads then.
+        failure_converter_class=DefaultFailureConverterWithEncodedAttributes
+        if encrypts
+        else DefaultFailureConverter,
+    )
+
+
 class _Plugin(SimplePlugin):
     """A plugin whose workers have their queries guarded."""
 
-    def __init__(self, *, sandboxed: bool) -> None:
+    def __init__(self, *, sandboxed: bool, codec: EncryptingCodec | None) -> None:
         self._guard = QueryGuard()
+        self._headers = HeaderCodecBehavior.CODEC if codec else HeaderCodecBehavior.NO_CODEC
         super().__init__(
             "docflow",
-            data_converter=DataConverter(payload_converter_class=SharedConverters),
+            data_converter=_converter(codec),
             interceptors=[MessageContext(), UpdateAttempts(), RunEnds(_is_document), self._guard],
             workflow_runner=_sandboxed if sandboxed else _unsandboxed,
         )
+
+    def configure_client(self, config: ClientConfig) -> ClientConfig:
+        """Encrypt headers as payloads are."""
+        config = super().configure_client(config)
+        config["header_codec_behavior"] = self._headers
+        return config
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Let the guard see what a worker is given to do, and build what it decodes."""
@@ -350,6 +377,7 @@ class _Plugin(SimplePlugin):
     def configure_replayer(self, config: ReplayerConfig) -> ReplayerConfig:
         """Build what histories hold."""
         config = super().configure_replayer(config)
+        config["header_codec_behavior"] = self._headers
         build_contracts(cast("Mapping[str, Any]", config).get("workflows", ()))
         return config
 
@@ -363,12 +391,15 @@ class _Plugin(SimplePlugin):
                 executor.shutdown()
 
 
-def docflow_plugin(*, sandboxed: bool = False) -> SimplePlugin:
+def docflow_plugin(
+    *, sandboxed: bool = False, codec: EncryptingCodec | None = None
+) -> SimplePlugin:
     """Pydantic payloads, ends of runs in log and metrics, and how workflows are run.
 
     Args:
         sandboxed: Run workflows in the SDK's sandbox, which refuses clock, randomness, I/O and
             state of modules at run time. Without it, tests and lint have refused them before
             (docs/decisions/workflows-without-sandbox.md).
+        codec: Encrypts payloads, failures and headers; None: they stand in clear.
     """
-    return _Plugin(sandboxed=sandboxed)
+    return _Plugin(sandboxed=sandboxed, codec=codec)

@@ -37,6 +37,7 @@ from workers.shared.settings.common import (
     WorkerSettings,
     WorkflowSettings,
 )
+from workers.shared.settings.payloads import PayloadSettings
 from workers.shared.worker_factory import (
     Shared,
     build_lanes,
@@ -121,7 +122,7 @@ async def run_worker(
         *(each.settings for each in (*pipelines, *bridges)),
         *(HttpSettings.read, CommonSettings.read, WorkerSettings.read, WorkflowSettings.read),
         LogSettings.read,
-        *(read_addresses, read_config),
+        *(PayloadSettings.read, read_addresses, read_config),
     ]
     settings = read_settings(environment, readers)
     connections = settings[CommonSettings.read].database.options.connections
@@ -291,7 +292,10 @@ async def run_bridge(
         NotReady: With `drain`, something is missing.
     """
     common = [CommonSettings.read] if bridge.needs_resources else []
-    readers = [bridge.settings, HttpSettings.read, LogSettings.read, *common, read_config]
+    readers = [
+        *(bridge.settings, HttpSettings.read, LogSettings.read, *common),
+        *(PayloadSettings.read, read_config),
+    ]
     settings = read_settings(environment, readers)
     runtime = process_runtime(settings[HttpSettings.read].host, metrics_port)
     async with AsyncExitStack() as stack:

@@ -46,6 +46,7 @@ from workers.shared.errors import SettingsError
 from workers.shared.settings.aws import read_aws
 from workers.shared.settings.check import declared_groups
 from workers.shared.settings.common import BlobSettings
+from workers.shared.settings.payloads import PayloadSettings
 from workers.shared.tables import open_blobs
 from workers.transfers.settings import (
     APP_SETTINGS,
@@ -81,7 +82,11 @@ def partner_secrets(environment: Mapping[str, str]) -> ReferencedSecrets:
     declared = (each for group in declared_groups() for each in group.declared())
     own = {name for each in declared if each.setting.secret for name in each.names}
     own |= {
-        each.partition(":")[2] for each in TransferFileSettings.read(environment).key_references
+        each.partition(":")[2]
+        for each in (
+            *TransferFileSettings.read(environment).key_references,
+            *PayloadSettings.read(environment).references.values(),
+        )
     }
     return ReferencedSecrets(
         environment,

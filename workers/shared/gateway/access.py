@@ -95,6 +95,7 @@ ROLES_OF: Final[Mapping[Least, str]] = {
         listRejectedMessages getRejectedMessage dismissRejectedMessage retryRejectedMessage
         listDeadLetters getDeadLetter redriveDeadLetters removeDeadLetters
         listOutages getStatus
+        decodePayloads encodePayloads
         listRoutes addRoute getRoute changeRoute removeRoute testRoutes rerouteEvents
         enableRoute disableRoute listRouteChanges
         listPartners getPartner testPartner removePartner enablePartner disablePartner

@@ -21,6 +21,7 @@ from adapters.database.engine import Database
 from adapters.database.saved_views import SqlSavedViews
 from adapters.database.sessions import SqlSessions
 from workers import catalogue
+from workers.shared.gateway import codec
 from workers.shared.gateway import inbox as inbox_api
 from workers.shared.gateway.access import (
     CHANGES_NOTHING,
@@ -157,7 +158,7 @@ def create_app(
     """
     audit = SqlAudit(database)
     api_token_service = ApiTokenService(SqlApiTokens(database))
-    uploads = [path for part in parts.values() for path in part.uploads]
+    uploads = [*codec.PATHS, *(path for part in parts.values() for path in part.uploads)]
     app = FastAPI(
         title="docflow",
         version="1",
@@ -194,7 +195,8 @@ def create_app(
     for part in parts.values():
         for router in part.routers:
             app.include_router(router)
-    app.include_router(inbox_api.router)
+    for router in (inbox_api.router, codec.router):
+        app.include_router(router)
     own_routers = (runs, audit_api, api_tokens, webhooks_api)
     for router in (*(each.router for each in own_routers), *kept.ROUTERS):
         app.include_router(router)
@@ -227,7 +229,8 @@ def create_app(
 
 def _first_parts(parts: Mapping[str, GatewayPart]) -> set[str]:
     """What the addresses for programs begin with: those of the API, its description, health."""
-    routers = [inbox_api.router, *(router for part in parts.values() for router in part.routers)]
+    of_parts = (router for part in parts.values() for router in part.routers)
+    routers = [inbox_api.router, codec.router, *of_parts]
     paths = [route.path for each in routers for route in each.routes if isinstance(route, Route)]
     return {"health", "openapi.json", *(path.split("/")[1] for path in paths)}
 
@@ -261,7 +264,10 @@ def _middleware(
                 CORSMiddleware,
                 allow_origins=settings.cors_origins,
                 allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-                allow_headers=["Authorization", "If-Match", "Idempotency-Key", "Last-Event-ID"],
+                allow_headers=[
+                    *("Authorization", "If-Match", "Idempotency-Key", "Last-Event-ID"),
+                    "X-Namespace",
+                ],
                 expose_headers=["ETag", "Link", "Location", "Retry-After", "X-Total-Count"],
                 max_age=600,
             ),

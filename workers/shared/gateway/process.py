@@ -46,6 +46,7 @@ from workers.shared.settings.check import check_at_start
 from workers.shared.settings.common import HttpSettings, LogSettings
 from workers.shared.settings.connections import ConnectionSettings
 from workers.shared.settings.gateway import GatewaySettings
+from workers.shared.settings.payloads import PayloadSettings
 from workers.shared.settings.sign_in import read_providers
 
 _EVERY_METHOD: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
@@ -185,8 +186,12 @@ async def run_gateway(
             or the port is taken.
     """
     own = part_settings()
-    groups = (GatewaySettings, HttpSettings, LogSettings, *own.values(), *RESOURCE_SETTINGS)
-    check_at_start(environment, *groups, others=[read_config, read_providers])
+    groups = (GatewaySettings, HttpSettings, LogSettings, PayloadSettings)
+    check_at_start(
+        environment,
+        *(*groups, *own.values(), *RESOURCE_SETTINGS),
+        others=[read_config, read_providers],
+    )
     providers = [OidcProvider(each) for each in read_providers(environment).values()]
     settings = GatewaySettings.read(environment)
     settings = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, host)})

@@ -61,7 +61,8 @@ async def timeline_of(client: Client, workflow_id: str) -> Sequence[TimelineEntr
         raise
     for each in pending:
         text = f"{_words(each.activity_type.name)} has not ended"
-        problem = _reason(each.last_failure) if each.HasField("last_failure") else None
+        failed = each.HasField("last_failure")
+        problem = await reader.reason_of(each.last_failure) if failed else None
         at = each.last_started_time if each.HasField("last_started_time") else each.scheduled_time
         entry = TimelineEntry(
             at=_moment(at), event="step", text=text, tries=each.attempt, problem=problem
@@ -92,16 +93,19 @@ class _Reader:
                 self._scheduled[event.event_id] = (_moment(event.event_time), name)
             case Event.EVENT_TYPE_ACTIVITY_TASK_STARTED:
                 tried = event.activity_task_started_event_attributes
-                last = _reason(tried.last_failure) if tried.HasField("last_failure") else None
+                failed = tried.HasField("last_failure")
+                last = await self.reason_of(tried.last_failure) if failed else None
                 self._tries[tried.scheduled_event_id] = (tried.attempt, last)
             case Event.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
                 self._step(event, event.activity_task_completed_event_attributes.scheduled_event_id)
             case Event.EVENT_TYPE_ACTIVITY_TASK_FAILED:
                 failed = event.activity_task_failed_event_attributes
-                self._step(event, failed.scheduled_event_id, _reason(failed.failure))
+                problem = await self.reason_of(failed.failure)
+                self._step(event, failed.scheduled_event_id, problem)
             case Event.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
                 late = event.activity_task_timed_out_event_attributes
-                self._step(event, late.scheduled_event_id, _reason(late.failure))
+                problem = await self.reason_of(late.failure)
+                self._step(event, late.scheduled_event_id, problem)
             case Event.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
                 stopped = event.activity_task_canceled_event_attributes
                 self._step(event, stopped.scheduled_event_id, "was cancelled")
@@ -121,9 +125,9 @@ class _Reader:
             case Event.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
                 child = event.child_workflow_execution_failed_event_attributes
                 text = f"{child.workflow_execution.workflow_id} failed"
-                self._add(event, "child", text, problem=_reason(child.failure))
+                self._add(event, "child", text, problem=await self.reason_of(child.failure))
             case kind if kind in _ENDS:
-                self._add(event, "ended", _ENDS[kind], problem=_why_ended(event))
+                self._add(event, "ended", _ENDS[kind], problem=await self._why_ended(event))
             case _:
                 pass
 
@@ -144,7 +148,7 @@ class _Reader:
             return
         data = json.loads(marker.details["data"].payloads[0].data)
         name = await self._summary(event) or _words(str(data.get("activity_type")))
-        problem = _reason(marker.failure) if marker.HasField("failure") else None
+        problem = await self.reason_of(marker.failure) if marker.HasField("failure") else None
         self._add(event, "step", name, tries=int(data.get("attempt") or 1), problem=problem)
 
     async def _state(self, event: HistoryEvent) -> None:
@@ -168,6 +172,28 @@ class _Reader:
         [text] = await self._decoded([event.user_metadata.summary])
         return text if isinstance(text, str) else None
 
+    async def _why_ended(self, event: HistoryEvent) -> str | None:
+        if event.HasField("workflow_execution_failed_event_attributes"):
+            return await self.reason_of(event.workflow_execution_failed_event_attributes.failure)
+        return _short(event.workflow_execution_terminated_event_attributes.reason) or None
+
+    async def reason_of(self, failure: Failure) -> str:
+        """What docflow itself says of a failure.
+
+        What caused that is for logs, and may name paths.
+        """
+        message = await self._message(failure)
+        while failure.HasField("cause") and not failure.HasField("application_failure_info"):
+            failure = failure.cause
+            message = await self._message(failure) or message
+        return _short(message)
+
+    async def _message(self, failure: Failure) -> str:
+        if not failure.HasField("encoded_attributes"):
+            return failure.message
+        [said] = await self._decoded([failure.encoded_attributes])
+        return _text(_fields(said), "message") or failure.message
+
     async def _decoded(self, payloads: Sequence[Payload]) -> Sequence[Any]:
         return await self._client.data_converter.decode(payloads)
 
@@ -180,21 +206,6 @@ _ENDS: Final[Mapping[int, str]] = {
     Event.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: "was terminated",
     Event.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW: "continues with a new history",
 }
-
-
-def _why_ended(event: HistoryEvent) -> str | None:
-    if event.HasField("workflow_execution_failed_event_attributes"):
-        return _reason(event.workflow_execution_failed_event_attributes.failure)
-    return _short(event.workflow_execution_terminated_event_attributes.reason) or None
-
-
-def _reason(failure: Failure) -> str:
-    """What docflow itself says of a failure; what caused that is for logs, and may name paths."""
-    message = failure.message
-    while failure.HasField("cause") and not failure.HasField("application_failure_info"):
-        failure = failure.cause
-        message = failure.message or message
-    return _short(message)
 
 
 def _short(text: str) -> str:

@@ -18,6 +18,7 @@ from starlette.routing import Match
 
 from adapters.database.foreign import state_of
 from adapters.ports.errors import PortError
+from workers.shared.errors import UnreadablePayload
 from workers.shared.gateway.http.answers import SECURITY_HEADERS
 from workers.shared.gateway.http.auth import Unauthorised
 from workers.shared.gateway.http.keys import KeysUnavailable
@@ -72,6 +73,7 @@ def handle_problems(
             Unauthorised: _unauthorised,
             KeysUnavailable: _unavailable,
             PortError: _unavailable,
+            UnreadablePayload: _unavailable,
             DBAPIError: _of_database,
             ClientDisconnect: _client_closed,
             RequestValidationError: _malformed,
