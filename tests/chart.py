@@ -149,7 +149,7 @@ def _is_named(kind: Kind, part: str) -> bool:
     command = " ".join(("docflow", *kind.command))
     if part.startswith("`docflow "):
         return part == f"`{command}`"
-    if part.startswith(("commands ", "dry runs")):
+    if part.startswith(("commands ", "dry runs", "functions")):
         return False
     what, _, of = part.partition(" of ")
     pipelines = [each for each in catalogue.PIPELINES if re.search(rf"\b{each.name}\b", of)]
