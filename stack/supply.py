@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from detect_secrets.core.baseline import format_for_output
+from detect_secrets.core.potential_secret import PotentialSecret
 from detect_secrets.core.secrets_collection import SecretsCollection
 from detect_secrets.settings import transient_settings
 from packaging.requirements import Requirement
@@ -31,6 +31,8 @@ _DENIED: Final = re.compile(r"\bA?GPL|\bGNU (Affero )?General|\bUNKNOWN\b", re.I
 _LICENCE_FIELDS: Final = ("License-Expression", "License-Classifier", "License-Metadata")
 """The one that says most first."""
 _UNKNOWN: Final = "UNKNOWN"
+Secret = tuple[str, PotentialSecret]
+"""A file, and what stands there."""
 
 
 def locked(lock: Path) -> Mapping[str, str]:
@@ -82,21 +84,26 @@ def is_denied(licence: str) -> bool:
     return all(_DENIED.search(each) for each in re.split(r"\s+OR\s+", licence.strip("() ")))
 
 
-def new_secrets(files: Sequence[str], baseline: Mapping[str, Any]) -> SecretsCollection:
-    """What looks like a secret and is not in the baseline.
+def new_secrets(files: Sequence[str], baseline: Mapping[str, Any]) -> Sequence[Secret]:
+    """What looks like a secret and is not in the baseline, with its file.
 
     Args:
         files: Paths below the root of the repository.
         baseline: How to look, and what is accepted.
     """
-    with transient_settings(dict(baseline)):
-        return _secrets(files) - SecretsCollection.load_from_baseline(dict(baseline))
+    accepted = baseline["results"]
+    return [
+        (file, secret)
+        for file, secret in _secrets(files, baseline)
+        if secret.secret_hash not in accepted.get(file, ())
+    ]
 
 
-def _secrets(files: Sequence[str]) -> SecretsCollection:
+def _secrets(files: Sequence[str], baseline: Mapping[str, Any]) -> Sequence[Secret]:
     found = SecretsCollection(root=str(_ROOT))
-    found.scan_files(*files)
-    return found
+    with transient_settings({key: baseline[key] for key in ("plugins_used", "filters_used")}):
+        found.scan_files(*files)
+    return list(found)
 
 
 def _tracked() -> Sequence[str]:
@@ -107,14 +114,16 @@ def _tracked() -> Sequence[str]:
 
 def accept() -> None:
     """Write the baseline anew: everything found now is accepted."""
-    with transient_settings(json.loads(BASELINE.read_text())):
-        # Without line numbers, which every edit would change.
-        found = format_for_output(_secrets(_tracked()), is_slim_mode=True)
-    text = json.dumps(found, indent=1)
-    BASELINE.write_text(text + "\n")
+    baseline = json.loads(BASELINE.read_text())
+    found: dict[str, set[str]] = {}
+    for file, secret in _secrets(_tracked(), baseline):
+        found.setdefault(file, set()).add(secret.secret_hash)
+    # Without line numbers, which every edit would change.
+    results = {file: sorted(hashes) for file, hashes in sorted(found.items())}
+    BASELINE.write_text(json.dumps({**baseline, "results": results}, indent=1) + "\n")
 
 
-def problems(found: Mapping[str, str], secrets: SecretsCollection) -> Iterator[str]:
+def problems(found: Mapping[str, str], secrets: Sequence[Secret]) -> Iterator[str]:
     """What must not be there, a sentence each.
 
     Args:
