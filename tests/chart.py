@@ -94,6 +94,12 @@ class Kind:
         return any(each.with_worker for each in found)
 
     @property
+    def libraries(self) -> Sequence[str]:
+        """What only one of the images has."""
+        found = None if self.pipeline is None or not self.is_worker else self.pipeline
+        return () if found is None else found.libraries
+
+    @property
     def enabled_by(self) -> str:
         """The setting without which there is none; blank: there is always one."""
         return (self.is_worker and self.pipeline and self.pipeline.enabled_by) or ""
@@ -278,6 +284,7 @@ async def text() -> str:
             "bridge": kind.has_bridge,
             "enabledBy": kind.enabled_by,
             "alone": kind.bridge is not None,
+            "image": "worker" if kind.libraries else "gateway",
             "queues": queues,
             "slots": _slots(kind),
             "memory": _memory(kind, lanes),

@@ -72,6 +72,9 @@ class Charts:
         return Rendered(objects)
 
 
+IMAGE = {name: {"digest": DIGEST} for name in ("gateway", "worker")}
+
+
 def _is_secret(name: str) -> bool:
     return name in DECLARED and DECLARED[name].setting.secret
 
@@ -80,7 +83,7 @@ def sample_values() -> Mapping[str, Any]:
     """The values of an installation with every pipeline, and nothing that is optional."""
     own = {name: text for name, text in SAMPLE.items() if name not in CHART}
     return {
-        "image": {"digest": DIGEST},
+        "image": IMAGE,
         "settings": {
             "TEMPORAL_ADDRESS": "temporal:7233",
             **{name: text for name, text in own.items() if not _is_secret(name)},
@@ -107,7 +110,7 @@ def full_values() -> Mapping[str, Any]:
     values = sample_values()
     return {
         **values,
-        "image": {"digest": DIGEST, "pullSecrets": ["registry"]},
+        "image": {**IMAGE, "pullSecrets": ["registry"]},
         "settings": {**values["settings"], "TEMPORAL_TLS_SERVER_NAME": "temporal.example.com"},
         "secrets": {**values["secrets"], "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
         "files": {"jobsettings.json": "{}"},

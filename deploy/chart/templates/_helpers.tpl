@@ -15,8 +15,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "docflow.image" -}}
-{{- with .Values.image -}}
-{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- with get .root.Values.image .kind.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ $.root.Values.image.tag | default $.root.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -151,7 +151,7 @@ spec:
       type: RuntimeDefault
   containers:
     - name: docflow
-      image: {{ include "docflow.image" $root | quote }}
+      image: {{ include "docflow.image" (dict "root" $root "kind" $kind) | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       args:
         {{- toYaml $kind.command | nindent 8 }}

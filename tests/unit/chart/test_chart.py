@@ -238,7 +238,7 @@ def test_a_kind_may_have_a_value_of_its_own(charts: Charts) -> None:
         ({"processes": {"gatway": {}}}, "there is no such kind of process"),
         ({"processes": {"gateway": {"replica": 1}}}, "'replica' not allowed"),
         ({"processes": {"gateway": {"settings": {"AWS_REGION": "x"}}}}, "processes.gateway"),
-        ({"image": {"digest": "sha256:1"}}, "does not match pattern"),
+        ({"image": {"worker": {"digest": "sha256:1"}}}, "does not match pattern"),
         ({"ingress": {"enabled": True}}, "ingress.host"),
         (
             {"processes": {"worker-imports": {"autoscaling": {"enabled": True}}}},
@@ -262,7 +262,7 @@ def test_a_pod_may_do_next_to_nothing(full: Rendered, kind: Kind) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     [container] = pod["containers"]
-    assert container["image"] == f"docflow@{DIGEST}"
+    assert container["image"] == f"docflow-{'worker' if kind.libraries else 'gateway'}@{DIGEST}"
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
