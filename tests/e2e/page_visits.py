@@ -300,8 +300,7 @@ async def remembered(site: PagesSetup, page: Page) -> None:
 
 
 async def answer_previewed(site: PagesSetup, page: Page) -> None:
-    await page.goto("/runs?state=needs_attention")
-    await page.get_by_label("Only if the reason contains").fill("column")
+    await page.goto("/runs?state=needs_attention&reason=column")
     await page.get_by_role("button", name="See which runs").click()
     await expect(page.get_by_text("Nothing has been answered yet.")).to_be_visible()
 

@@ -186,5 +186,8 @@ async def test_what_rows_belong_to_is_made_where_it_is_missing(stack: Stack) -> 
         assert made.status_code == 303, made.text
         page = (await liz.get(made.headers["location"])).text
         assert re.search(r"<option[^>]* selected[^>]*>[^<]*Lake Run", page), page
+        assert re.search(r'id="review"[^>]* checked', page)
         wrong = await liz.post("/uploads/contexts", data={**form, "startsOn": "soon"})
         assert wrong.status_code == 422 and 'role="alert"' in wrong.text
+        # What was typed is still there, and in sight.
+        assert '<details class="card" open>' in wrong.text and 'value="Lake Run"' in wrong.text

@@ -131,3 +131,28 @@ async def test_a_file_without_rows_says_so_in_the_language_of_the_page(stack: St
         page = await leo.get(f"/uploads/{uuid}", headers={"accept-language": "de-AT"})
         assert "die Datei enthält Überschriften und keine Zeilen darunter" in page.text
         assert "the file holds" not in page.text
+
+
+async def test_a_form_whose_file_comes_first_is_shown_again_as_it_was_sent(stack: Stack) -> None:
+    fields = {"importType": "RESULT", "dryRun": "true", "noHeader": "true"}
+    async with visitor(stack, "fay") as fay:
+        form = (await fay.get("/uploads/new")).text
+        csrf = form.split('name="csrf" value="')[1].split('"')[0]
+        parts = [
+            ('name="csrf"', csrf.encode()),
+            ('name="file"; filename="letter.pdf"', b"%PDF-1.7\n" + bytes(300_000)),
+            *((f'name="{name}"', text.encode()) for name, text in fields.items()),
+        ]
+        body = b"".join(
+            f"--cut\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
+            for head, content in parts
+        )
+        sent = await fay.post(
+            "/uploads",
+            content=body + b"--cut--\r\n",
+            headers={"content-type": "multipart/form-data; boundary=cut"},
+        )
+    assert sent.status_code == 415 and "letter.pdf" in sent.text
+    assert re.search(r'value="RESULT"[^>]* selected', sent.text)
+    ticked = re.findall(r'<input type="checkbox" id="([a-z-]+)"[^>]* checked', sent.text)
+    assert ticked == ["dry", "no-header"]

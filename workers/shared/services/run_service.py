@@ -335,7 +335,7 @@ class RunService:
 
         Args:
             who: The person.
-            wanted: Which runs; with a reason, those whose row says none are named as left out.
+            wanted: Which runs.
             request: The answer; its reason is kept with each run.
             dry_run: Only say which.
 
@@ -343,18 +343,15 @@ class RunService:
             Forbidden: The person has no role.
             TemporalUnavailable: Temporal does not answer.
         """
-        parked_for = wanted.reason
-        limited = replace(wanted, needs_attention=True, reason=None, limit=MOST_ANSWERED + 1)
+        limited = replace(wanted, needs_attention=True, limit=MOST_ANSWERED + 1)
         rows = await self.list(who, limited)
         views = await self._runs.newest([each.answers_at for each in rows[:MOST_ANSWERED]])
         found: list[RunRecord] = []
         left_out: list[str] = []
         for row in rows[:MOST_ANSWERED]:
-            if parked_for and row.reason and parked_for.casefold() not in row.reason.casefold():
-                continue
             takes = known_runs.is_parked(views.get(row.answers_at)) or request.verb == _CANCEL
             offers = request.verb in _recognised(row).kind.verbs
-            if takes and offers and (row.reason or not parked_for):
+            if takes and offers:
                 found.append(row)
             else:
                 left_out.append(row.id)

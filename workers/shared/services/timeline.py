@@ -53,6 +53,7 @@ async def timeline_of(client: Client, workflow_id: str) -> Sequence[TimelineEntr
             await reader.read(event)
             read += 1
             if read == MOST_EVENTS:
+                reader.cut(event)
                 break
         pending = (await handle.describe()).raw_description.pending_activities
     except RPCError as error:
@@ -130,6 +131,10 @@ class _Reader:
                 self._add(event, "ended", _ENDS[kind], problem=await self._why_ended(event))
             case _:
                 pass
+
+    def cut(self, event: HistoryEvent) -> None:
+        """Say that nothing is read behind an event."""
+        self._add(event, "state", f"events after the first {MOST_EVENTS:,} are only in Temporal")
 
     def _add(self, event: HistoryEvent, kind: str, text: str, **more: Any) -> None:
         at = _moment(event.event_time)

@@ -1,6 +1,7 @@
 """The upload form."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from workers.shared.gateway.pages.renderer import (
     number,
 )
 from workers.shared.gateway.pages.site import Alert, Site, Visitor, sentence
-from workers.shared.services.errors import Forbidden, NotFound, Refused, ServiceError
+from workers.shared.services.errors import Forbidden, NotFound, Refused, ServiceError, TooLarge
 from workers.spreadsheets.http import ReportDownload, template_file
 from workers.spreadsheets.service import SpreadsheetService
 from workers.spreadsheets.upload_form import SCOPE, NewContext, check_beginning, refused_if_invalid
@@ -82,7 +83,7 @@ class UploadPages:
             raise Forbidden(gettext("your token lets you look at uploads, but not make one"))
         asked = request.query_params
         given = {"importType": asked.get("type", ""), "contextId": asked.get("context", "")}
-        return await self._page(request, visitor, given=given if any(given.values()) else None)
+        return await self._page(request, visitor, given={**given, "review": "true"})
 
     async def make_context(self, request: Request) -> Response:
         """Make what rows belong to, and go on with the form."""
@@ -99,7 +100,7 @@ class UploadPages:
             made = await self._service.make_context(visitor.who, wanted)
         except Refused as error:
             alert = Alert(error.title, sentence(error))
-            return await self._page(request, visitor, error.status, alert)
+            return await self._page(request, visitor, error.status, alert, made=form.fields)
         chosen = f"{made.table}:{made.id}:{made.organisation_id}"
         types = await self._service.types()
         kind = next(it for it in types if it.context and it.context.table == made.table)
@@ -117,6 +118,7 @@ class UploadPages:
         """Take the file in, and go to the page of its import."""
         visitor = await self._site.visitor(request)
         given: Mapping[str, str] = {}
+        upload: _FormUpload | None = None
         try:
             upload = _FormUpload(
                 request,
@@ -131,6 +133,10 @@ class UploadPages:
             alert = Alert(error.title, sentence(error))
             if is_fragment(request):
                 return self._site.templates.answer("problem.html", error.status, problem=alert)
+            # The page comes back as it was sent: fields may stand behind the file.
+            if upload is not None and not isinstance(error, TooLarge):
+                with suppress(ServiceError):
+                    await upload.skip()
             return await self._page(request, visitor, error.status, alert, given)
         address = f"/uploads/{row.uuid}"
         if is_fragment(request):
@@ -206,6 +212,7 @@ class UploadPages:
         status: int = 200,
         alert: Alert | None = None,
         given: Mapping[str, str] | None = None,
+        made: Mapping[str, str] | None = None,
     ) -> Response:
         limit = self._service.settings.upload_limit
         choices = await self._choices(visitor.who.upload)
@@ -217,7 +224,8 @@ class UploadPages:
             types=choices,
             scopes=list(dict.fromkeys(name for each in choices for name in each.scope)),
             groups=[] if visitor.who.upload else await self._groups(visitor),
-            given=given or {},
+            given=given or {"review": "true"},
+            made=made or {},
             problem=alert,
             limit=limit,
             suffixes=sorted(installed_readers().found),

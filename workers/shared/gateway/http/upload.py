@@ -114,6 +114,16 @@ class Upload:
             raise Refused("the form ends early; send it again")
         return {name: text for name, text in self._form.fields.items() if name != requests.FIELD}
 
+    async def skip(self) -> None:
+        """Read the fields that are left; what is left of the file is dropped.
+
+        Raises:
+            Refused: The form is malformed.
+            TooLarge: There is too much of it.
+        """
+        while await self._pump():
+            self._form.blocks.clear()
+
     async def _blocks(self) -> AsyncIterator[bytes]:
         while True:
             while self._form.blocks:

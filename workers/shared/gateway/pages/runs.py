@@ -234,13 +234,19 @@ class RunPages:
         status: StatusRecord | None = None
         if visitor.who.is_operator and self._status is not None:
             status = await self._status.status(visitor.who)
+        numbers, ended = _numbers(found), _ended(found.ended)
+        # The inbox also has runs that ended and left something to a person.
+        pipelines = status.pipelines.values() if status and who == visitor.who else ()
+        inbox = [each.waiting for each in pipelines if each is not None]
         return self._site.page(
             request,
             visitor,
             "overview.html",
             found=found,
-            numbers=_numbers(found),
-            ended=_ended(found.ended),
+            numbers=numbers,
+            waits=max(numbers[_S.NEEDS_ATTENTION][0], sum(inbox)),
+            ended=ended,
+            failed=ended.get(_S.FAILED, 0),
             waiting=[
                 (
                     each,

@@ -309,13 +309,21 @@ def page_route(site: Site) -> type[APIRoute]:
                         return site.ask_to_sign_in(request, reason)
                     except ServiceError as error:
                         return await site.refusal(request, error)
-                    except RequestValidationError:
-                        missing = NotFound(gettext("there is no such page"))
-                        return await site.refusal(request, missing)
+                    except RequestValidationError as error:
+                        return await site.refusal(request, _of_address(error))
 
             return answer
 
     return PageRoute
+
+
+def _of_address(error: RequestValidationError) -> ServiceError:
+    """What is wrong with an address: there is no such page, or it asks for what cannot be."""
+    places = [each["loc"] for each in error.errors()]
+    if any(place[0] == "path" for place in places):
+        return NotFound(gettext("there is no such page"))
+    fields = ", ".join(sorted({str(place[-1]) for place in places}))
+    return Refused(gettext("the address has a value that cannot be: %(fields)s", fields=fields))
 
 
 def sentence(error: ServiceError) -> str:

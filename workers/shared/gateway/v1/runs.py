@@ -154,7 +154,7 @@ class AnsweredAll(PlainRecord):
     found: Annotated[Sequence[str], served("Runs that take the answer", ["run/P1/T1"])]
     left_out: Annotated[
         Sequence[str],
-        served("Runs that do not take it, or whose reason is not known in the table of runs", []),
+        served("Runs that do not take it", []),
     ]
     failed: Annotated[dict[str, str], served("Run to the reason why it was not answered", {})]
     more: Annotated[bool, served(f"There are more than {MOST_ANSWERED}: ask again", False)]

@@ -143,9 +143,9 @@
     if (isSame && MAPPING.includes(shown.panel) && ["review", "processing", "done"].includes(now.panel)) {
       tell("mapped", detail);
     }
-    if (now.state === "COMPLETED" && !(isSame && shown.state === now.state)) {
-      tell("completed", { ...detail, counts: JSON.parse(now.counts) });
-    }
+    const isNew = !(isSame && shown.state === now.state);
+    if (now.state === "COMPLETED" && isNew) tell("completed", { ...detail, counts: JSON.parse(now.counts) });
+    if (["FAILED", "CANCELLED", "TERMINATED"].includes(now.state) && isNew) tell("failed", detail);
     if (now.panel !== "reading" || !isSame) shown = now;
   }
 
