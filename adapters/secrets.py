@@ -26,12 +26,14 @@ class ReferencedSecrets:
     Args:
         environment: Variables of this process.
         own: Variables that are docflow's own secrets, which no partner is given.
+        own_files: Files with such secrets.
         folders: Folders below which `file:` may name files.
         aws: Secrets Manager; None: there is none, and `aws:` is refused.
     """
 
     environment: Mapping[str, str] = field(repr=False)
     own: Collection[str] = ()
+    own_files: Collection[Path] = ()
     folders: Sequence[Path] = ()
     aws: "AwsSettings | None" = None
     _known: dict[str, tuple[float, str]] = field(
@@ -75,6 +77,8 @@ class ReferencedSecrets:
         path = Path(name)
         if not any(path.resolve().is_relative_to(each.resolve()) for each in self.folders):
             raise Denied(f"{reference} lies in none of DOCFLOW_TRANSFERS_SECRET_FOLDERS")
+        if path.resolve() in {each.resolve() for each in self.own_files}:
+            raise Denied(f"{reference} is a secret of docflow itself, and no partner's")
         try:
             with path.open("rb") as file:
                 content = file.read(FILE_BYTES + 1)

@@ -111,7 +111,11 @@ def full_values() -> Mapping[str, Any]:
     return {
         **values,
         "image": {**IMAGE, "pullSecrets": ["registry"]},
-        "settings": {**values["settings"], "TEMPORAL_TLS_SERVER_NAME": "temporal.example.com"},
+        "settings": {
+            **values["settings"],
+            "TEMPORAL_TLS_SERVER_NAME": "temporal.example.com",
+            "DOCFLOW_TRUSTED_PROXIES": "10.0.0.0/8",
+        },
         "secrets": {**values["secrets"], "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
         "files": {"jobsettings.json": "{}"},
         "processes": {each.name: process for each in kinds()},

@@ -1,7 +1,7 @@
 """What the `transfers` pipeline uses beyond the adapters that all pipelines share."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -44,6 +44,7 @@ from adapters.secrets import ReferencedSecrets
 from adapters.staging import BlobCopies, BlobNotes, BlobStaging, SealedBlobs, StagingKeys
 from workers.shared.errors import SettingsError
 from workers.shared.settings.aws import read_aws
+from workers.shared.settings.base import SECRETS_DIR
 from workers.shared.settings.check import declared_groups
 from workers.shared.settings.common import BlobSettings
 from workers.shared.settings.payloads import PayloadSettings
@@ -81,19 +82,31 @@ def partner_secrets(environment: Mapping[str, str]) -> ReferencedSecrets:
     """
     declared = (each for group in declared_groups() for each in group.declared())
     own = {name for each in declared if each.setting.secret for name in each.names}
-    own |= {
-        each.partition(":")[2]
+    keys = [
+        each.partition(":")
         for each in (
             *TransferFileSettings.read(environment).key_references,
             *PayloadSettings.read(environment).references.values(),
         )
-    }
+    ]
+    own |= {*_OWN, *(name for kind, _, name in keys if kind == "env")}
     return ReferencedSecrets(
         environment,
-        own.union(_OWN),
+        own,
+        [*_files_of(environment, own), *(Path(name) for kind, _, name in keys if kind == "file")],
         EndpointSettings.read(environment).secret_folders,
         secret_manager(environment),
     )
+
+
+def _files_of(environment: Mapping[str, str], own: Collection[str]) -> Iterator[Path]:
+    """Where docflow's own secrets are files."""
+    folder = environment.get(SECRETS_DIR, "").strip()
+    for name in own:
+        if named := environment.get(f"{name}_FILE", "").strip():
+            yield Path(named)
+        if folder:
+            yield from (Path(folder) / name, Path(folder) / name.lower())
 
 
 def partner_places(

@@ -9,6 +9,7 @@ from adapters.ports.errors import Denied, Unavailable
 from adapters.secrets import ReferencedSecrets
 from stack.children import free_port
 from tests.support.aws import moto
+from workers.transfers.resources import partner_secrets
 from workflows.shared.dependencies import Dependency
 
 
@@ -74,3 +75,21 @@ async def test_a_secret_that_was_looked_up_is_kept_for_a_while() -> None:
     environment["ACME"] = "planted-9"
     assert await secrets.secret("env:ACME") == "planted-1"
     assert "planted" not in repr(secrets)
+
+
+async def test_no_partner_is_given_a_file_with_a_secret_of_docflow(tmp_path: Path) -> None:
+    names = ("database_url", "AZURE_STORAGE_CONNECTION_STRING", "jwt", "payloads", "acme")
+    for name in names:
+        (tmp_path / name).write_text(f"planted-{name}")
+    (tmp_path / "link").symlink_to("payloads")
+    environment = {
+        "DOCFLOW_SECRETS_DIR": str(tmp_path),
+        "DOCFLOW_JWT_KEY_FILE": str(tmp_path / "jwt"),
+        "DOCFLOW_PAYLOAD_KEYS": f"1=file:{tmp_path}/payloads",
+        "DOCFLOW_TRANSFERS_SECRET_FOLDERS": str(tmp_path),
+    }
+    secrets = partner_secrets(environment)
+    assert await secrets.secret(f"file:{tmp_path}/acme") == "planted-acme"
+    for name in (*names[:-1], "link"):
+        with pytest.raises(Denied, match="docflow itself"):
+            await secrets.secret(f"file:{tmp_path}/{name}")

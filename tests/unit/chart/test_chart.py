@@ -240,6 +240,7 @@ def test_a_kind_may_have_a_value_of_its_own(charts: Charts) -> None:
         ({"processes": {"gateway": {"settings": {"AWS_REGION": "x"}}}}, "processes.gateway"),
         ({"image": {"worker": {"digest": "sha256:1"}}}, "does not match pattern"),
         ({"ingress": {"enabled": True}}, "ingress.host"),
+        ({"ingress": {"enabled": True, "host": "docs.example.com"}}, "DOCFLOW_TRUSTED_PROXIES"),
         (
             {"processes": {"worker-imports": {"autoscaling": {"enabled": True}}}},
             "TEMPORAL_ADDRESS",

@@ -60,6 +60,12 @@ class ConnectionSettings(Settings):
         description="seconds that a connection stays open after an answer; longer than a proxy "
         "keeps its own connections to the gateway",
     )
+    grace_seconds: Annotated[int, Whole(0, 86_400)] = Field(
+        20,
+        validation_alias="DOCFLOW_GRACE_SECONDS",
+        description="seconds that requests under way, such as uploads, have to end if the gateway "
+        "is stopped. What stops it must wait a little longer before it kills it",
+    )
     body_bytes: Annotated[int, Whole(1_024, 100_000_000)] = Field(
         1 << 20,
         validation_alias="DOCFLOW_BODY_BYTES",

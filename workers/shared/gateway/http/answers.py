@@ -133,6 +133,7 @@ class Download(FileResponse):
 
 
 _MEGABYTE: Final = 1_000_000
+_METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PART: Final = re.compile(r"\{[a-z]+\}")
 _UNFRAMED: Final = "frame-ancestors 'none'"
 _POLICY: Final = "; ".join(
@@ -323,7 +324,9 @@ class CountedResponses:
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                labels = {"method": scope["method"], "status": str(message["status"])}
+                # A client may send any word: each would be a series of its own for ever.
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                labels = {"method": method, "status": str(message["status"])}
                 metrics.count(metrics.RESPONSES, labels)
             await send(message)
 

@@ -17,8 +17,6 @@ from workers.shared.gateway.http.hosts import HEALTH
 from workers.shared.services.errors import ServiceUnavailable
 from workers.shared.settings.connections import ConnectionSettings
 
-_GRACE_SECONDS: Final = 20
-"""What uploads under way have to come to their end."""
 _RETRY_SECONDS: Final = "5"
 _PROBLEM: Final = "application/problem+json"
 
@@ -45,7 +43,7 @@ class ServerConfig(uvicorn.Config):
             forwarded_allow_ips=list(settings.trusted_proxies),
             # It goes to the event loop, which takes fractions.
             timeout_keep_alive=cast("int", settings.idle_seconds),
-            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_graceful_shutdown=settings.grace_seconds,
         )
         self.settings = settings
         self.waiting: dict[Connection, None] = {}
