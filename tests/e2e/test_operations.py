@@ -19,6 +19,7 @@ from stack.embedded import service_bus
 from stack.temporal import temporal_server
 from tests.support.forks import PipedDocflow
 from tests.support.fresh_database import fresh_url
+from tests.support.observe import asked, exposed, queries
 from tests.support.processes import start
 from tests.support.waiting import eventually
 
@@ -196,6 +197,10 @@ async def test_logs_and_metrics_tell_what_happens_and_hold_no_secret(
 
         metrics = [await metrics_of(port) for port in (of_worker, of_bridge, of_gateway)]
         outputs = [await each.stop() for each in (worker, bridge, gateway)]
+    served = exposed(metrics)
+    for query, _ in queries():
+        for name, labels in asked(query).items():
+            assert labels <= served[name], f"{name} of {query}"
     every = [line for each in (worker, bridge, gateway) for line in each.lines]
     # Each line is JSON, without colours, also of Temporal's core and of libraries.
     assert [line for line in every if not isinstance(json.loads(line), dict)] == []
