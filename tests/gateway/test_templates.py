@@ -66,7 +66,7 @@ async def test_what_an_organisation_calls_its_things_is_escaped_in_every_languag
     async with stack.browser("") as browser:
         await sign_in(browser, token("anna"))
         page = await browser.get("/uploads?q=<script>alert(1)</script>", headers=GERMAN)
-        assert "Kein Import gefunden" in page.text
+        assert "Kein Upload gefunden" in page.text
         assert "<script>alert" not in page.text
 
 

@@ -124,7 +124,7 @@ async def test_the_moment_of_an_older_address_is_still_read(gateway: BatchGatewa
             for text in ("yesterday", f"{moment}_1", f"{moment}_0-1", "")
         ]
     assert "/batches/804/1" in old.text.split('id="batches-heading"')[1]
-    assert wrong == [404, 422, 404, 404]
+    assert wrong == [422, 422, 404, 422]
 
 
 async def test_a_batch_that_has_not_ended_is_cancelled_by_its_page(gateway: BatchGateway) -> None:
